@@ -1,0 +1,1 @@
+"""Image and points in, features out."""

@@ -1,0 +1,1 @@
+"""Learnable parts that know no method."""

@@ -1,0 +1,1 @@
+"""One file a paper, each only names its parts."""

@@ -1,0 +1,1 @@
+"""Tables and figures that one command prints."""

@@ -1,0 +1,1 @@
+"""Scores and a mask in, an assignment out: pure functions."""

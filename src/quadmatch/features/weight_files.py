@@ -1,0 +1,129 @@
+"""Reading network weights from files, without executing anything that is in them."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+CONVOLUTIONS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)
+"""Positions of VGG16's thirteen convolutions in torchvision's `features`."""
+WIDTHS = (3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512)
+
+
+class ArrayUnpickler(pickle.Unpickler):
+    """Builds dictionaries, numbers, strings and numpy arrays; refuses every other class and function."""
+
+    # Asked of numpy itself, because the module that holds the function was renamed in numpy 2.
+    ALLOWED = {  # noqa: RUF012
+        ("numpy", "ndarray"): np.ndarray,
+        ("numpy", "dtype"): np.dtype,
+        ("numpy.core.multiarray", "_reconstruct"): np.ndarray(0).__reduce__()[0],
+        ("numpy._core.multiarray", "_reconstruct"): np.ndarray(0).__reduce__()[0],
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The named global, if it is one of the four that an array needs."""
+        try:
+            return self.ALLOWED[module, name]
+        except KeyError:
+            raise pickle.UnpicklingError(f"refuses {module}.{name}: only numpy arrays are allowed") from None
+
+
+def read_arrays(file: IO[bytes]) -> Any:
+    """The nested dictionary of numeric arrays in a pickle; anything else in it is an error."""
+
+    def check(value: Any, place: str) -> None:
+        if isinstance(value, dict):
+            for key, item in value.items():
+                check(item, f"{place}.{key}")
+        elif not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub":
+            raise ValueError(f"{place.lstrip('.') or 'the pickle'} is not a numeric array")
+
+    try:
+        content = ArrayUnpickler(file).load()
+    except (pickle.UnpicklingError, EOFError, TypeError, AttributeError, IndexError, MemoryError) as error:
+        raise ValueError(f"not a pickle of numpy arrays: {error}") from error
+    check(content, "")
+    return content
+
+
+def convert_flax(content: Any) -> dict[str, Tensor]:
+    """Thirteen flax convolutions (kernels height, width, in, out) under torchvision's names and order."""
+    try:
+        layers = content["VGG16_0"]
+        arrays = [
+            (layers[f"Conv_{i}"]["kernel"], layers[f"Conv_{i}"]["bias"]) for i in range(len(CONVOLUTIONS))
+        ]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a VGG16 checkpoint: {error} is missing") from error
+    state = {}
+    for position, (kernel, bias) in zip(CONVOLUTIONS, arrays):
+        state[f"features.{position}.weight"] = torch.from_numpy(kernel.transpose(3, 2, 0, 1).copy())
+        state[f"features.{position}.bias"] = torch.from_numpy(bias.copy())
+    return state
+
+
+def select_features(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The convolutional part of torchvision's VGG16 or VGG16-BN state, checked to be whole."""
+    found = {key: value for key, value in state.items() if key.startswith("features.")}
+    kernels = [key for key in found if key.endswith(".weight") and found[key].ndim == 4]
+    positions = sorted(int(key.split(".")[1]) for key in kernels)
+    if len(positions) != len(CONVOLUTIONS):
+        raise ValueError(f"VGG16 has 13 convolutions named features.N.weight; found {len(positions)}")
+    normalised = positions != list(CONVOLUTIONS)
+    for position, inputs, outputs in zip(positions, WIDTHS, WIDTHS[1:]):
+        expected = {
+            f"features.{position}.weight": (outputs, inputs, 3, 3),
+            f"features.{position}.bias": (outputs,),
+        }
+        if normalised:
+            names = ("weight", "bias", "running_mean", "running_var")
+            expected |= {f"features.{position + 1}.{name}": (outputs,) for name in names}
+        for key, shape in expected.items():
+            if key not in found:
+                raise ValueError(f"{key} is missing")
+            if tuple(found[key].shape) != shape:
+                raise ValueError(f"{key} has shape {tuple(found[key].shape)}; VGG16 needs {shape}")
+    return {key: value.float() if value.is_floating_point() else value for key, value in found.items()}
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """VGG16 or VGG16-BN from a .safetensors or .pth with torchvision's names, or from a flax .ckpt."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no weights file {path}")
+    try:
+        if path.suffix == ".safetensors":
+            return select_features(load_file(path))
+        if path.suffix in (".pth", ".pt"):
+            return select_features(torch.load(path, map_location="cpu", weights_only=True))
+        if path.suffix == ".ckpt":
+            with path.open("rb") as file:
+                return select_features(convert_flax(read_arrays(file)))
+    except (
+        ValueError,
+        RuntimeError,
+        EOFError,
+        AttributeError,
+        SafetensorError,
+        pickle.UnpicklingError,
+    ) as error:
+        raise ValueError(f"{path}: {error}") from error
+    raise ValueError(f"{path}: a weights file ends in .safetensors, .pth, .pt or .ckpt")
+
+
+def hash_state(state: dict[str, Tensor]) -> str:
+    """SHA-256 over names, types, shapes and values, in the order of the names."""
+    digest = hashlib.sha256()
+    for key in sorted(state):
+        value = state[key].detach().cpu().contiguous()
+        digest.update(f"{key} {value.dtype} {tuple(value.shape)}\n".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

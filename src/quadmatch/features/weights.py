@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from quadmatch.features.weight_files import (
@@ -88,7 +88,7 @@ def store_cached(state: dict[str, Tensor]) -> None:
     temporary = path.with_name(f"{CACHED_NAME}.{uuid.uuid4().hex}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(state, temporary, metadata={"sha256": hash_state(state)})
+        temporary.write_bytes(save(state, metadata={"sha256": hash_state(state)}))
         os.replace(temporary, path)
     except (OSError, SafetensorError):
         with contextlib.suppress(OSError):

@@ -1,0 +1,193 @@
+"""Number format, memory format and threads of the convolutions, chosen by measuring.
+
+bfloat16 makes some processors three times faster and others eight times slower, and nothing that a processor
+says about itself tells which; a few hundred milliseconds of convolutions do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Literal, TypeVar, cast, get_args
+
+import torch
+from torch import Tensor, nn
+
+from quadmatch.features.weights import cache_folder
+
+NumberFormat = Literal["float32", "bfloat16"]
+MemoryFormat = Literal["contiguous", "channels_last"]
+M = TypeVar("M", bound=nn.Module)
+
+VARIABLE = "QUADMATCH_PRECISION"
+CACHED_NAME = "precision.json"
+WORTHWHILE = 1.3
+"""bfloat16 has errors of some 10⁻³, so it must be this much faster to be chosen."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How convolutions are computed; written as in `bfloat16,channels_last,2`."""
+
+    number: NumberFormat = "float32"
+    memory: MemoryFormat = "channels_last"
+    threads: int = 1
+    origin: str = "given"
+    """Why this one: who gave it, or what was measured."""
+
+    def __str__(self) -> str:
+        return f"{self.number},{self.memory},{self.threads}"
+
+    def describe(self) -> str:
+        """One line for the user."""
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        return f"convolutions in {self.number}, {self.memory}, {threads} ({self.origin})"
+
+    def prepare(self, module: M) -> M:
+        """Lay out a module's weights in the memory format, in place."""
+        return module.to(memory_format=self._layout())  # type: ignore[call-overload, no-any-return]
+
+    def arrange(self, images: Tensor) -> Tensor:
+        """Lay out a batch of images in the memory format."""
+        return images.contiguous(memory_format=self._layout())
+
+    @contextlib.contextmanager
+    def running(self, device: str = "cpu") -> Iterator[None]:
+        """Within: these threads and this number format; afterwards as before."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.threads)
+        try:
+            with torch.autocast(device, torch.bfloat16, enabled=self.number == "bfloat16"):
+                yield
+        finally:
+            torch.set_num_threads(before)
+
+    def _layout(self) -> torch.memory_format:
+        return torch.channels_last if self.memory == "channels_last" else torch.contiguous_format
+
+
+def parse_precision(text: str, *, origin: str = "given") -> Precision:
+    """`bfloat16`, `float32,contiguous` or `float32,channels_last,2`: what is left out is usual."""
+    number, memory, threads = "float32", "channels_last", torch.get_num_threads()
+    for word in text.replace(" ", "").split(","):
+        if word in get_args(NumberFormat):
+            number = word
+        elif word in get_args(MemoryFormat):
+            memory = word
+        elif word.isdecimal() and int(word) > 0:
+            threads = int(word)
+        else:
+            allowed = ", ".join((*get_args(NumberFormat), *get_args(MemoryFormat)))
+            raise ValueError(
+                f"precision {text!r}: {word!r} is neither one of {allowed} nor a number of threads"
+            )
+    return Precision(cast(NumberFormat, number), cast(MemoryFormat, memory), threads, origin)
+
+
+def choose_precision(
+    wanted: str | Precision | None = None, *, measure: Callable[[Precision, float], float] | None = None
+) -> Precision:
+    """`wanted`, else `$QUADMATCH_PRECISION`, else what was measured on this machine before, else now."""
+    if isinstance(wanted, Precision):
+        return wanted
+    for text, origin in ((wanted, "given"), (os.environ.get(VARIABLE), f"from ${VARIABLE}")):
+        if text and text != "auto":
+            return parse_precision(text, origin=origin)
+    path, machine = cache_folder() / CACHED_NAME, name_machine()
+    known = _read(path)
+    entry = known.get(machine)
+    try:
+        if isinstance(entry, dict):
+            return replace(
+                parse_precision(str(entry["choice"])), origin=f"measured earlier: {entry['measured']}"
+            )
+    except (KeyError, ValueError):
+        pass  # A damaged entry is measured again.
+    choice = _compare(measure or measure_seconds)
+    if _is_busy():
+        return replace(
+            choice, origin=f"measured, not kept because other programs are running: {choice.origin}"
+        )
+    _write(path, {**known, machine: {"choice": str(choice), "measured": choice.origin}})
+    return replace(choice, origin=f"measured: {choice.origin}")
+
+
+def _compare(measure: Callable[[Precision, float], float]) -> Precision:
+    """The fastest: first the formats on one thread, where other programs disturb least, then more threads."""
+    plain = Precision("float32", "contiguous", 1)
+    reduced = Precision("bfloat16", "channels_last", 1)
+    seconds = {plain: measure(plain, float("inf"))}
+
+    def attempt(candidate: Precision) -> float:
+        seconds[candidate] = measure(candidate, 3 * min(seconds.values()))
+        return seconds[candidate]
+
+    attempt(Precision("float32", "channels_last", 1))
+    best = min(seconds, key=seconds.__getitem__)
+    if attempt(reduced) * WORTHWHILE < seconds[best]:
+        best = reduced
+    while best.threads < torch.get_num_threads():
+        more = replace(best, threads=min(2 * best.threads, torch.get_num_threads()))
+        if attempt(more) >= seconds[best]:
+            break
+        best = more
+    speeds = ", ".join(f"{one} {seconds[plain] / seconds[one]:.2f}×" for one in seconds)
+    return replace(best, origin=speeds)
+
+
+def measure_seconds(candidate: Precision, patience: float) -> float:
+    """Seconds for a small block of VGG, the best of five runs, or of two if they exceed `patience`."""
+    generator = torch.Generator().manual_seed(0)
+    block = nn.Sequential(nn.Conv2d(128, 128, 3, padding=1), nn.ReLU(), nn.Conv2d(128, 128, 3, padding=1))
+    images = torch.randn(2, 128, 32, 32, generator=generator)
+    times: list[float] = []
+    with torch.inference_mode(), candidate.running():
+        block, images = candidate.prepare(block), candidate.arrange(images)
+        while len(times) < 5:
+            start = perf_counter()
+            block(images)
+            times.append(perf_counter() - start)
+            # The first run also sets up kernels, so that only the second can rule a candidate out.
+            if len(times) == 2 and times[-1] > patience:
+                break
+    return min(times)
+
+
+def name_machine() -> str:
+    """What a choice depends on: the processor's model, the threads at hand, and the version of torch."""
+    model = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return f"{model}; {os.cpu_count()} cores; {torch.get_num_threads()} threads; torch {torch.__version__}"
+
+
+def _is_busy() -> bool:
+    """Whether other programs hold so many cores that the best number of threads now is not the best later."""
+    try:
+        return os.getloadavg()[0] > max(1.0, (os.cpu_count() or 1) / 2)
+    except (OSError, AttributeError):  # A system without load averages.
+        return False
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        known = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _write(path: Path, known: Mapping[str, object]) -> None:
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps(known, indent=2))
+        os.replace(temporary, path)

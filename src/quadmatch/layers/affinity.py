@@ -1,0 +1,54 @@
+"""Node affinities: how alike each node of the source is to each node of the target."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from quadmatch.layers.structure import normalise_rows
+
+
+class BilinearAffinity(nn.Module):
+    """`s = P_A (W + Wᵀ)/2 P_Bᵀ`; W starts at the identity plus U(±1/√channels).
+
+    The paper's K_p = exp(s) is the positive matrix that a log-domain Sinkhorn at temperature 1 takes
+    s for, so that the exponential never has to be evaluated, nor can overflow.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        bound = 1 / sqrt(channels)
+        noise = torch.empty(channels, channels).uniform_(-bound, bound)
+        self.weight = nn.Parameter(noise + torch.eye(channels))
+
+    def forward(
+        self, source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"]
+    ) -> Float[Tensor, "B N M"]:
+        """Scores of all pairs of nodes."""
+        return (source @ ((self.weight + self.weight.mT) / 2)) @ target.mT
+
+
+class CosineAffinity(nn.Module):
+    """`s = scale · cos(p_a, p_b)` with a learned positive scale, at most 100."""
+
+    def __init__(self, scale: float = 20.0) -> None:
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.tensor(log(scale)))
+
+    def forward(
+        self, source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"]
+    ) -> Float[Tensor, "B N M"]:
+        """Scores of all pairs of nodes."""
+        scale = self.log_scale.clamp(max=log(100.0)).exp()
+        return scale * (normalise_rows(source) @ normalise_rows(target).mT)
+
+
+def divide_by_largest(scores: Float[Tensor, "B N M"], mask: Bool[Tensor, "B N M"]) -> Float[Tensor, "B N M"]:
+    """Each pair's scores divided by its own largest one; left alone where that is not positive."""
+    flat = scores.masked_fill(~mask, 0).flatten(1)
+    largest = pad(flat, (0, 1)).amax(-1)[:, None, None]  # the extra zero: a pair may have no entry
+    return scores / torch.where(largest > 0, largest, torch.ones_like(largest))

@@ -1,0 +1,88 @@
+"""Sinkhorn: scores to a soft assignment."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from quadmatch.solvers.scaling import FAR, Sides, scale_linear, scale_log
+
+LINEAR_RANGE = {torch.float32: 30.0, torch.float64: 300.0}
+"""Range of the logits up to which the linear loop, its squares and its gradients stay inside the number format."""
+
+
+def sinkhorn(
+    scores: Float[Tensor, "B N M"],
+    mask: Bool[Tensor, "B N M"] | None = None,
+    *,
+    temperature: float = 0.05,
+    iterations: int = 20,
+    tolerance: float = 0.0,
+    slack: float | None = None,
+) -> Float[Tensor, "B N M"]:
+    """Soft assignment: argmax over X of ⟨scores, X⟩ + temperature · entropy(X), by alternating normalisation.
+
+    The smaller side of a pair sums to one and the larger side to at most one: a slack row or column of mass |n − m|
+    takes the rest. With `slack` every node may stay unmatched, and a pair is worth matching where its score exceeds
+    `slack`. `iterations` counts normalisations of one side, rows first; a pair stops earlier once its row sums are
+    within `tolerance` of their target. `mask` is the outer product of the two node masks. Rows and columns never sum
+    to more than one, padding is exactly zero.
+
+    The work is done in log domain, or by an equal linear loop wherever the range of the scores allows it.
+    """
+    if temperature <= 0 or iterations < 1 or tolerance < 0:
+        raise ValueError(
+            "sinkhorn needs temperature > 0, iterations >= 1 and tolerance >= 0, "
+            f"got {temperature}, {iterations} and {tolerance}"
+        )
+    if scores.numel() == 0:
+        return scores.clone()
+    if mask is None:
+        mask = torch.ones_like(scores, dtype=torch.bool)
+    peak, spread = _measure(scores.detach(), mask, temperature, slack)
+    work = _choose_dtype(scores, spread)
+    logits = (scores.to(work) - peak.to(work)) / temperature
+    between = None if slack is None else (slack - peak.to(work)) / (2 * temperature)
+    sides = _describe(mask, between)
+    if spread <= LINEAR_RANGE.get(work, 0.0):
+        kernel = logits.exp().where(mask, 0)
+        return scale_linear(kernel, sides, iterations, tolerance).to(scores.dtype)
+    # The floor is far below anything that could matter and keeps potentials exact to 1e-7.
+    logits = logits.clamp(min=-1e9).where(mask, FAR)
+    return scale_log(logits, sides, iterations, tolerance).to(scores.dtype)
+
+
+def _measure(
+    scores: Tensor, mask: Tensor, temperature: float, slack: float | None
+) -> tuple[Float[Tensor, "B 1 1"], float]:
+    """Largest score of each pair and the widest range of logits in the batch (infinite while compiling)."""
+    peak = scores.where(mask, -math.inf).amax((1, 2), keepdim=True)
+    low = scores.where(mask, math.inf).amin((1, 2), keepdim=True)
+    if slack is not None:
+        peak, low = peak.clamp(min=slack), low.clamp(max=slack)
+    empty = ~mask.any(2).any(1)[:, None, None]
+    peak, low = peak.where(~empty, 0), low.where(~empty, 0)
+    if torch.compiler.is_compiling():
+        return peak, math.inf
+    spread = float(((peak.double() - low.double()) / temperature).amax())
+    if math.isnan(spread) or not bool(torch.isfinite(peak).all() & torch.isfinite(low).all()):
+        raise ValueError("scores must be finite, got NaN or infinity where the mask is True")
+    return peak, spread
+
+
+def _choose_dtype(scores: Tensor, spread: float) -> torch.dtype:
+    """Double precision wherever single would lose digits: potentials grow with the range of the logits."""
+    if spread <= LINEAR_RANGE.get(scores.dtype, 0.0):
+        return scores.dtype
+    return scores.dtype if scores.device.type == "mps" else torch.float64
+
+
+def _describe(mask: Tensor, slack: Tensor | None) -> Sides:
+    rows, columns = mask.any(2, keepdim=True), mask.any(1, keepdim=True)
+    balance = slack is None
+    if balance and not torch.compiler.is_compiling():
+        balance = bool((rows.sum((1, 2)) != columns.sum((1, 2))).any())
+    return Sides(rows, columns, slack, balance)

@@ -40,7 +40,7 @@ def scale_linear(
     """Scale a kernel that is zero on padding, with values between exp(−range) and 1."""
     rows, columns = sides.rows.to(kernel.dtype), sides.columns.to(kernel.dtype)
     slack = 0.0 if sides.slack is None else sides.slack.exp()
-    extra_row, extra_column = 1 - rows + slack * rows, 1 - columns + slack * columns
+    extra_row, extra_column = (1 - rows) + slack * rows, (1 - columns) + slack * columns
     spare_column, spare_row = sides.spare(kernel.dtype)
     u, v = torch.ones_like(rows), torch.ones_like(columns)
     active = torch.ones_like(rows[:, :1], dtype=torch.bool)
@@ -61,8 +61,8 @@ def scale_linear(
             v = torch.where(active, 1 / x, v) if tolerance else 1 / x
         if tolerance and not torch.compiler.is_compiling() and not bool(active.any()):
             break
-    u = torch.minimum(u, 1 / (torch.bmm(kernel, v.transpose(1, 2)) + 1 - rows))
-    v = torch.minimum(v, 1 / (torch.bmm(transposed, u).transpose(1, 2) + 1 - columns))
+    u = torch.minimum(u, 1 / (torch.bmm(kernel, v.transpose(1, 2)) + (1 - rows)))
+    v = torch.minimum(v, 1 / (torch.bmm(transposed, u).transpose(1, 2) + (1 - columns)))
     return u * kernel * v
 
 

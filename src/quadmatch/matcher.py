@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Int
@@ -14,6 +15,14 @@ from quadmatch.decode import decode
 from quadmatch.layers.quadratic_constraint import QuadraticStep
 from quadmatch.matching import Features, Matching
 from quadmatch.solvers.solution import Solution
+
+
+class Stored(NamedTuple):
+    """What an extractor keeps of some objects, joined; the arguments of its `forward`."""
+
+    arrays: Mapping[str, Tensor]
+    counts: Sequence[int]
+    """Keypoints of each object."""
 
 
 class Matcher(nn.Module):
@@ -39,10 +48,9 @@ class Matcher(nn.Module):
         self.weight, self.threshold = weight, threshold
         self.binary_structure, self.masked_residual = binary_structure, masked_residual
 
-    def forward(self, stored: Any, batch: PairBatch) -> Matching:
+    def forward(self, stored: Stored, batch: PairBatch) -> Matching:
         """The head's matching of each pair; `batch` counts objects by their rows in `stored`."""
-        found: Features = self.features(stored)
-        return self.compare(found, batch)
+        return self.compare(self.features(*stored), batch)
 
     def compare(self, features: Features, batch: PairBatch) -> Matching:
         """The head's matching of each pair from features of the objects, one row an object."""

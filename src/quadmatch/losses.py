@@ -1,0 +1,141 @@
+"""Losses between a soft matching and the truth, all with one signature: loss(matching, pair) → scalar.
+
+What is compared is `matching.assignment`, inside the mask only. Where a loss divides by the number of
+matches, that is `min(n, m)`, the most that two graphs of n and m nodes can have: it equals the number of
+true matches when every keypoint has a partner, and bounds every ratio by 1 when some have none.
+Every factory takes `earlier`, the weight of the mean of the same loss over `matching.earlier`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy
+
+from quadmatch.graph import GraphPair
+from quadmatch.matching import Loss, Matching
+from quadmatch.solvers.hungarian import hungarian
+
+Comparison = Callable[[Tensor, GraphPair], Tensor]
+
+
+def _supervise(compare: Comparison, earlier: float) -> Loss:
+    def loss(matching: Matching, pair: GraphPair) -> Tensor:
+        total = compare(matching.assignment, pair)
+        if earlier and matching.earlier:
+            others = [compare(assignment, pair) for assignment in matching.earlier]
+            total = total + earlier * torch.stack(others).mean()
+        return total
+
+    return loss
+
+
+def _count_possible(pair: GraphPair) -> Tensor:
+    """Most matches that each pair can have, [B]."""
+    return torch.minimum(pair.source.sizes, pair.target.sizes)
+
+
+def _split_errors(assignment: Tensor, pair: GraphPair) -> tuple[Tensor, Tensor]:
+    """Mass on wrong matches and mass missing from true ones, [B] each."""
+    wrong = torch.where(pair.mask & ~pair.truth, assignment, 0.0).sum((1, 2))
+    missing = torch.where(pair.mask & pair.truth, 1 - assignment, 0.0).sum((1, 2))
+    return wrong, missing
+
+
+def false_matching(
+    alpha: float = 2.0,
+    beta: float = 0.1,
+    reading: Literal["paper", "released"] = "paper",
+    *,
+    earlier: float = 0.0,
+) -> Loss:
+    """False-matching loss (arXiv 2103.06643, section 3.4), normalised so that it cannot overflow.
+
+    With FP = Σ X(1−X*) and FN = Σ X*(1−X):
+    - "paper": `exp(α FP/k) + exp(β FN/k)` with k = min(n, m) of each pair, mean over the pairs. A pair
+      counts the same whatever its size, and a batch is worth the mean of its pairs alone.
+    - "released": `exp(α FN/K) + exp(β FP/K)` with FN, FP and K = Σ min(n, m) summed over the batch
+      first: every keypoint counts the same.
+    Both lie between 2 and e^α + e^β. Where every keypoint has a partner and rows sum to 1, FP = FN.
+    """
+    if reading not in ("paper", "released"):
+        raise ValueError(f"reading must be 'paper' or 'released', got {reading!r}")
+
+    def compare(assignment: Tensor, pair: GraphPair) -> Tensor:
+        wrong, missing = _split_errors(assignment, pair)
+        possible = _count_possible(pair)
+        if reading == "released":
+            count = possible.sum().clamp(min=1)
+            return (alpha * missing.sum() / count).exp() + (beta * wrong.sum() / count).exp()
+        count = possible.clamp(min=1)
+        return ((alpha * wrong / count).exp() + (beta * missing / count).exp()).mean()
+
+    return _supervise(compare, earlier)
+
+
+def _cross_entropy(assignment: Tensor, truth: Tensor, where: Tensor) -> Tensor:
+    """Σ of the binary cross-entropies inside `where`; logarithms are clamped at −100, so it is finite."""
+    probability = assignment.masked_fill(~where, 0).clamp(0, 1)
+    wanted = (truth & where).to(assignment.dtype)
+    return binary_cross_entropy(probability, wanted, reduction="sum")
+
+
+def permutation(*, earlier: float = 0.0) -> Loss:
+    """Cross-entropy of every entry (Wang et al., PCA-GM, ICCV 2019), over Σ min(n, m) of the batch."""
+
+    def compare(assignment: Tensor, pair: GraphPair) -> Tensor:
+        count = _count_possible(pair).sum().clamp(min=1)
+        return _cross_entropy(assignment, pair.truth, pair.mask) / count
+
+    return _supervise(compare, earlier)
+
+
+def hungarian_attention(*, earlier: float = 0.0) -> Loss:
+    """Cross-entropy on true matches and those that Hungarian picks (Yu et al., ICLR 2020), over Σ min(n, m)."""
+
+    def compare(assignment: Tensor, pair: GraphPair) -> Tensor:
+        picked = hungarian(assignment.detach(), pair.mask) > 0
+        count = _count_possible(pair).sum().clamp(min=1)
+        return _cross_entropy(assignment, pair.truth, pair.mask & (pair.truth | picked)) / count
+
+    return _supervise(compare, earlier)
+
+
+def offset(*, extent: float = 256.0, smoothing: float = 1e-5, earlier: float = 0.0) -> Loss:
+    """Displacement loss (Zanfir and Sminchisescu, GMN, CVPR 2018), mean over the true matches of the batch.
+
+    `√(‖Σ_j X_ij q_j − q_true(i)‖² + smoothing)` with target points q in units of `extent` pixels.
+    """
+
+    def compare(assignment: Tensor, pair: GraphPair) -> Tensor:
+        points = pair.target.points.masked_fill(~pair.target.mask[..., None], 0) / extent
+        truth = pair.truth & pair.mask
+        error = (
+            torch.where(truth.any(-1, keepdim=True), assignment - truth.to(assignment.dtype), 0.0) @ points
+        )
+        distance = (error.square().sum(-1) + smoothing).sqrt()
+        return torch.where(truth.any(-1), distance, 0.0).sum() / truth.sum().clamp(min=1)
+
+    return _supervise(compare, earlier)
+
+
+def hamming(*, earlier: float = 0.0) -> Loss:
+    """Hamming distance to the truth (Rolínek et al., BB-GM, ECCV 2020), over Σ min(n, m) of the batch."""
+
+    def compare(assignment: Tensor, pair: GraphPair) -> Tensor:
+        wrong, missing = _split_errors(assignment, pair)
+        return (wrong + missing).sum() / _count_possible(pair).sum().clamp(min=1)
+
+    return _supervise(compare, earlier)
+
+
+LOSSES: dict[str, Callable[..., Loss]] = {
+    "false_matching": false_matching,
+    "permutation": permutation,
+    "hungarian_attention": hungarian_attention,
+    "offset": offset,
+    "hamming": hamming,
+}

@@ -64,10 +64,14 @@ class Precision:
         before = torch.get_num_threads()
         torch.set_num_threads(self.threads)
         try:
-            with torch.autocast(device, torch.bfloat16, enabled=self.number == "bfloat16"):
+            with self.casting(device):
                 yield
         finally:
             torch.set_num_threads(before)
+
+    def casting(self, device: str = "cpu") -> torch.autocast:
+        """Within: this number format."""
+        return torch.autocast(device, torch.bfloat16, enabled=self.number == "bfloat16")
 
     def _layout(self) -> torch.memory_format:
         return torch.channels_last if self.memory == "channels_last" else torch.contiguous_format

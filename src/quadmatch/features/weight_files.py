@@ -87,6 +87,10 @@ def select_features(state: dict[str, Tensor]) -> dict[str, Tensor]:
         if normalised:
             names = ("weight", "bias", "running_mean", "running_var")
             expected |= {f"features.{position + 1}.{name}": (outputs,) for name in names}
+            # Files from before torch 0.4.1 do not count batches.
+            found.setdefault(
+                f"features.{position + 1}.num_batches_tracked", torch.zeros((), dtype=torch.long)
+            )
         for key, shape in expected.items():
             if key not in found:
                 raise ValueError(f"{key} is missing")
@@ -117,6 +121,29 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     ) as error:
         raise ValueError(f"{path}: {error}") from error
     raise ValueError(f"{path}: a weights file ends in .safetensors, .pth, .pt or .ckpt")
+
+
+def has_batch_norm(state: dict[str, Tensor]) -> bool:
+    """Whether these are VGG16-BN's weights."""
+    return any(key.endswith(".running_mean") for key in state)
+
+
+def fold_batch_norm(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """VGG16-BN in evaluation mode as a plain VGG16: each normalisation joins its convolution."""
+    if not has_batch_norm(state):
+        return state
+    positions = sorted(int(key.split(".")[1]) for key, value in state.items() if value.ndim == 4)
+    folded = {}
+    for plain, position in zip(CONVOLUTIONS, positions):
+        kernel, bias = state[f"features.{position}.weight"], state[f"features.{position}.bias"]
+        scale, shift, mean, variance = (
+            state[f"features.{position + 1}.{name}"]
+            for name in ("weight", "bias", "running_mean", "running_var")
+        )
+        factor = scale / (variance + 1e-5).sqrt()
+        folded[f"features.{plain}.weight"] = kernel * factor[:, None, None, None]
+        folded[f"features.{plain}.bias"] = (bias - mean) * factor + shift
+    return folded
 
 
 def hash_state(state: dict[str, Tensor]) -> str:

@@ -1,0 +1,60 @@
+"""Annotations → a filled FeatureStore → Features, each image's convolutions computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from quadmatch.datasets.annotation import Annotation, load_crop, read_picture
+from quadmatch.features.cache import FeatureStore, hash_entry
+from quadmatch.features.extractor import FeatureExtractor
+from quadmatch.features.trunk import join_entries
+from quadmatch.matching import Features
+
+Progress = Callable[[int, int], None]
+
+
+def name_entry(annotation: Annotation) -> str:
+    """A name that changes with the image's content, the crop and the keypoints, and with nothing else."""
+    picture = (
+        annotation.image.read_bytes() if isinstance(annotation.image, Path) else read_picture(annotation)
+    )
+    return hash_entry(picture, annotation.box, annotation.points)
+
+
+def fill_store(
+    store: FeatureStore,
+    extractor: FeatureExtractor,
+    annotations: Sequence[Annotation],
+    *,
+    batch: int = 8,
+    progress: Progress | None = None,
+) -> list[str]:
+    """Extract what the store has not yet, and return each annotation's name in it."""
+    names = [name_entry(annotation) for annotation in annotations]
+    wanted = dict(zip(names, annotations))
+    missing = store.missing(names)
+    with store:
+        for start in range(0, len(missing), batch):
+            chunk = missing[start : start + batch]
+            crops = [load_crop(wanted[name], extractor.size) for name in chunk]
+            images = torch.stack([torch.tensor(image) for image, _ in crops])
+            entries = extractor.extract(images, [torch.from_numpy(points) for _, points in crops])
+            for name, entry in zip(chunk, entries):
+                store.add(name, entry)
+            if progress:
+                progress(len(names) - len(missing) + start + len(chunk), len(names))
+    return names
+
+
+def read_features(store: FeatureStore, extractor: FeatureExtractor, names: Sequence[str]) -> Features:
+    """Features of the named objects, on the extractor's device, with gradients for what it trains."""
+    if not names:
+        raise ValueError("names is empty: features need at least one object")
+    device = next((one.device for one in extractor.parameters()), torch.device("cpu"))
+    features: Features = extractor(
+        *join_entries([store.get(name) for name in names], extractor.single, device)
+    )
+    return features

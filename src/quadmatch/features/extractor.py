@@ -19,13 +19,12 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from torch.nn.utils.rnn import pad_sequence
 
 from quadmatch.features.cache import hash_key
 from quadmatch.features.local import NEAR, WIDE, LocalConvolutions, sample_grid
 from quadmatch.features.precision import Precision, choose_precision
 from quadmatch.features.readout import read_out
-from quadmatch.features.trunk import Entry, Trunk, join_entries, pad_points, split_entries, split_rows
+from quadmatch.features.trunk import Entry, Trunk, join_entries, pad_points, pad_rows, split_entries
 from quadmatch.features.vgg import STRIDES, VGG16, Layer, normalise_images
 from quadmatch.features.weight_files import fold_batch_norm, has_batch_norm, hash_state
 from quadmatch.features.weights import resolve_vgg16
@@ -55,17 +54,20 @@ class FeatureExtractor(nn.Module):
         """What is kept of each image and its keypoints [K, 2], in pixels of the S × S image."""
         raise TypeError("use one of EXTRACTORS, or build_extractor")
 
-    def read(self, arrays: Mapping[str, Tensor], counts: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows of `local` and `edge`, one a keypoint, and of `whole`, one an object."""
+    def read(self, arrays: Mapping[str, Tensor], present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows of `local` and `edge`, one a keypoint `present` [B, K], and of `whole`, one an object."""
         raise TypeError("use one of EXTRACTORS, or build_extractor")
 
     def forward(self, arrays: Mapping[str, Tensor], counts: Sequence[int]) -> Features:
         """Features of objects with `counts` keypoints each, from what was kept of them, joined."""
-        local, edge, whole = self.read(arrays, counts)
-        local, edge = (
-            pad_sequence(rows.float().split(list(counts)), batch_first=True) for rows in (local, edge)
+        present = torch.arange(max(counts)) < torch.tensor(counts)[:, None]
+        local, edge, whole = self.read(arrays, present)
+        present = present.to(local.device)
+        return Features(
+            pad_rows(local.float(), present),
+            pad_rows(edge.float(), present),
+            normalize(whole.float(), dim=-1),
         )
-        return Features(local, edge, normalize(whole.float(), dim=-1))
 
     def compute(self, images: UInt8[Tensor, "B S S 3"], points: Sequence[Tensor]) -> Features:
         """Features straight from images: the same two parts, one after the other."""
@@ -117,7 +119,7 @@ class FrozenFeatures(FeatureExtractor):
         edge = read_out(maps["relu5_1"], padded, STRIDES["relu5_1"])
         return split_entries({"local": local, "edge": edge}, maps["relu5_1"].amax((2, 3)), points)
 
-    def read(self, arrays: Mapping[str, Tensor], counts: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+    def read(self, arrays: Mapping[str, Tensor], present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What was kept, as it is."""
         return arrays["local"], arrays["edge"], arrays["whole"]
 
@@ -139,7 +141,7 @@ class LocalFeatures(FeatureExtractor):
         wide = sample_grid(maps["pool4"], padded, STRIDES["pool4"], WIDE)
         return split_entries({"near": near, "wide": wide}, maps["relu5_1"].amax((2, 3)), points)
 
-    def read(self, arrays: Mapping[str, Tensor], counts: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+    def read(self, arrays: Mapping[str, Tensor], present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The convolutions at the keypoints."""
         with self.precision.casting(arrays["near"].device.type):
             local, edge = self.network(arrays["near"].float(), arrays["wide"].float())
@@ -164,15 +166,15 @@ class FullFeatures(FeatureExtractor):
             for image, own in zip(pixels, points)
         ]
 
-    def read(self, arrays: Mapping[str, Tensor], counts: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+    def read(self, arrays: Mapping[str, Tensor], present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The network on the images, read out at the keypoints."""
         images = self.precision.arrange(normalise_images(arrays["pixels"]))
         with self.precision.casting(images.device.type):
             maps = self.network(images, ("relu4_2", "relu5_1"))
-        points = pad_points(split_rows(arrays["points"], counts), images.device)
-        present = torch.arange(points.shape[1]) < torch.tensor(counts)[:, None]
-        local = read_out(maps["relu4_2"].float(), points, STRIDES["relu4_2"])[present.to(images.device)]
-        edge = read_out(maps["relu5_1"].float(), points, STRIDES["relu5_1"])[present.to(images.device)]
+        present = present.to(images.device)
+        points = pad_rows(arrays["points"], present)
+        local = read_out(maps["relu4_2"].float(), points, STRIDES["relu4_2"])[present]
+        edge = read_out(maps["relu5_1"].float(), points, STRIDES["relu5_1"])[present]
         return local, edge, maps["relu5_1"].float().amax((2, 3))
 
 

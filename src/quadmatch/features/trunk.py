@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -72,9 +72,11 @@ def join_entries(
     return joined, counts
 
 
-def split_rows(rows: Tensor, counts: Sequence[int]) -> tuple[Tensor, ...]:
-    """The rows of each object."""
-    return rows.split(list(counts))  # type: ignore[no-untyped-call, no-any-return]
+def pad_rows(rows: Float[Tensor, "T C"], present: Bool[Tensor, "B K"]) -> Float[Tensor, "B K C"]:
+    """Rows of all objects, one after the other, where `present`; zero elsewhere."""
+    padded = rows.new_zeros(*present.shape, rows.shape[-1])
+    padded[present] = rows
+    return padded
 
 
 def _shrink(values: Tensor) -> np.ndarray[Any, Any]:

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from quadmatch.solvers.frank_wolfe_hard import frank_wolfe_hard
+from quadmatch.solvers.projection import project
 from quadmatch.solvers.quadratic import clear_padding, line_search, quadratic_gradient, quadratic_objective
-from quadmatch.solvers.scaling import normalise
 from quadmatch.solvers.sinkhorn import sinkhorn
 
 __all__ = ["frank_wolfe", "frank_wolfe_hard", "quadratic_gradient", "quadratic_objective"]
@@ -66,7 +66,7 @@ def frank_wolfe(
             else:
                 size = line_search(x, s - x, unary, source, target, weight=weight)
                 x = x + size[:, None, None] * (s - x)
-        x = normalise(x, mask, iterations=sinkhorn_iterations)
+        x = project(x, mask, iterations=sinkhorn_iterations)
     return x
 
 
@@ -76,4 +76,4 @@ def _find_direction(
     if direction == "entropic":
         return sinkhorn(downhill, mask, temperature=temperature, iterations=iterations)
     least = downhill.where(mask, torch.inf).flatten(1).amin(1)[:, None, None]
-    return normalise((downhill - least).where(mask, 0), mask, iterations=iterations)
+    return project((downhill - least).where(mask, 0), mask, iterations=iterations)

@@ -2,7 +2,8 @@
 
 A scaling turns a positive kernel K into X = diag(u) K diag(v). Each half-step sets u or v so that rows or columns,
 together with whatever slack they have, sum to one. The linear loop works on u and v with one matrix-vector product
-a half-step; the log loop works on their logarithms and is exact for any range of the kernel.
+a half-step; the log loop works on their logarithms f and g and is exact for any range of the kernel. Both end by
+shrinking the rows (and columns) that still sum to more than one.
 """
 
 from __future__ import annotations
@@ -19,50 +20,44 @@ FAR = -1e30
 
 @dataclass(frozen=True)
 class Sides:
-    """Which rows and columns are real and what slack they have."""
+    """Which rows and columns are real and what slack they have; None means that all are, or that none has any."""
 
-    rows: Bool[Tensor, "B N 1"]
-    columns: Bool[Tensor, "B 1 M"]
+    rows: Bool[Tensor, "B N 1"] | None
+    columns: Bool[Tensor, "B 1 M"] | None
     slack: Float[Tensor, "B 1 1"] | None
-    """Logarithm of the kernel between a node and being unmatched; None: every node of the smaller side is matched."""
-    balance: bool
-    """Whether pairs of unequal sizes share a slack row or column that takes up the difference of the sizes."""
-
-    def spare(self, kind: torch.dtype) -> tuple[Float[Tensor, "B 1 1"], Float[Tensor, "B 1 1"]]:
-        """Mass of the shared slack column (more rows than columns) and of the shared slack row, 0 if none."""
-        surplus = (self.rows.sum(1, keepdim=True) - self.columns.sum(2, keepdim=True)).to(kind)
-        return surplus.clamp(min=0), (-surplus).clamp(min=0)
+    """Logarithm of the kernel between a node and being unmatched."""
+    surplus: Float[Tensor, "B 1 1"] | None
+    """Rows minus columns, where a slack row or column of that mass makes the pair square."""
 
 
 def scale_linear(
     kernel: Float[Tensor, "B N M"], sides: Sides, iterations: int, tolerance: float
 ) -> Float[Tensor, "B N M"]:
-    """Scale a kernel that is zero on padding, with values between exp(−range) and 1."""
-    rows, columns = sides.rows.to(kernel.dtype), sides.columns.to(kernel.dtype)
+    """Scale a kernel that is zero on padding and whose other values lie between exp(−range) and 1."""
+    blank_row = 0.0 if sides.rows is None else (~sides.rows).to(kernel.dtype)
+    blank_column = 0.0 if sides.columns is None else (~sides.columns).to(kernel.dtype)
     slack = 0.0 if sides.slack is None else sides.slack.exp()
-    extra_row, extra_column = (1 - rows) + slack * rows, (1 - columns) + slack * columns
-    spare_column, spare_row = sides.spare(kernel.dtype)
-    u, v = torch.ones_like(rows), torch.ones_like(columns)
-    active = torch.ones_like(rows[:, :1], dtype=torch.bool)
-    transposed = kernel.transpose(1, 2)
+    u, v = torch.ones_like(kernel[:, :, :1]), torch.ones_like(kernel[:, :1, :])
+    active: Tensor | None = None
     for half in range(iterations):
         if half % 2 == 0:
-            x = torch.bmm(kernel, v.transpose(1, 2)) + extra_row
-            if sides.balance:
-                x = x + spare_column / (u * rows).sum(1, keepdim=True).clamp(min=1e-30)
+            total = torch.bmm(kernel, v.transpose(1, 2)) + (slack + blank_row)
+            if sides.surplus is not None:
+                total = total + sides.surplus.clamp(min=0) / _sum_real(u, sides.rows)
             if tolerance and half:
-                error = (u * x - 1).abs().mul(rows).amax(1, keepdim=True)
-                active = active & (error.detach() > tolerance)
-            u = torch.where(active, 1 / x, u) if tolerance else 1 / x
+                error = (u * total - 1).detach().abs() - blank_row
+                active = _narrow(active, error.amax(1, keepdim=True) > tolerance)
+            u = _update(u, total.reciprocal(), active)
         else:
-            x = torch.bmm(transposed, u).transpose(1, 2) + extra_column
-            if sides.balance:
-                x = x + spare_row / (v * columns).sum(2, keepdim=True).clamp(min=1e-30)
-            v = torch.where(active, 1 / x, v) if tolerance else 1 / x
-        if tolerance and not torch.compiler.is_compiling() and not bool(active.any()):
+            total = torch.bmm(u.transpose(1, 2), kernel) + (slack + blank_column)
+            if sides.surplus is not None:
+                total = total + (-sides.surplus).clamp(min=0) / _sum_real(v, sides.columns)
+            v = _update(v, total.reciprocal(), active)
+        if _all_done(active):
             break
-    u = torch.minimum(u, 1 / (torch.bmm(kernel, v.transpose(1, 2)) + (1 - rows)))
-    v = torch.minimum(v, 1 / (torch.bmm(transposed, u).transpose(1, 2) + (1 - columns)))
+    u = torch.minimum(u, (torch.bmm(kernel, v.transpose(1, 2)) + blank_row).reciprocal())
+    if iterations % 2:
+        v = torch.minimum(v, (torch.bmm(u.transpose(1, 2), kernel) + blank_column).reciprocal())
     return u * kernel * v
 
 
@@ -70,67 +65,64 @@ def scale_log(
     logits: Float[Tensor, "B N M"], sides: Sides, iterations: int, tolerance: float
 ) -> Float[Tensor, "B N M"]:
     """Scale exp(logits), of any range; logits are FAR on padding."""
-    rows, columns = sides.rows, sides.columns
-    slack = None if sides.slack is None else sides.slack
-    spare_column, spare_row = (
-        torch.where(mass > 0, mass.clamp(min=1).log(), FAR) for mass in sides.spare(logits.dtype)
-    )
+    spare_column = spare_row = None
+    if sides.surplus is not None:
+        spare_column, spare_row = _log_mass(sides.surplus), _log_mass(-sides.surplus)
     f, g = torch.zeros_like(logits[:, :, :1]), torch.zeros_like(logits[:, :1, :])
-    active = torch.ones_like(rows[:, :1])
+    active: Tensor | None = None
     for half in range(iterations):
         if half % 2 == 0:
-            x = torch.logsumexp(logits + g, 2, keepdim=True)
-            if slack is not None:
-                x = torch.logaddexp(x, slack)
-            elif sides.balance:
-                x = torch.logaddexp(x, spare_column - torch.logsumexp(f.where(rows, FAR), 1, keepdim=True))
+            total = _add_slack(torch.logsumexp(logits + g, 2, keepdim=True), sides.slack)
+            if spare_column is not None:
+                total = torch.logaddexp(total, spare_column - torch.logsumexp(_hide(f, sides.rows), 1, keepdim=True))
             if tolerance and half:
-                error = torch.where(rows, f + x, 0).expm1().abs().amax(1, keepdim=True)
-                active = active & (error.detach() > tolerance)
-            f = torch.where(rows & active, -x, f)
+                error = _clear(f + total, sides.rows).detach().expm1().abs()
+                active = _narrow(active, error.amax(1, keepdim=True) > tolerance)
+            f = _update(f, _clear(-total, sides.rows), active)
         else:
-            x = torch.logsumexp(logits + f, 1, keepdim=True)
-            if slack is not None:
-                x = torch.logaddexp(x, slack)
-            elif sides.balance:
-                x = torch.logaddexp(x, spare_row - torch.logsumexp(g.where(columns, FAR), 2, keepdim=True))
-            g = torch.where(columns & active, -x, g)
-        if tolerance and not torch.compiler.is_compiling() and not bool(active.any()):
+            total = _add_slack(torch.logsumexp(logits + f, 1, keepdim=True), sides.slack)
+            if spare_row is not None:
+                total = torch.logaddexp(total, spare_row - torch.logsumexp(_hide(g, sides.columns), 2, keepdim=True))
+            g = _update(g, _clear(-total, sides.columns), active)
+        if _all_done(active):
             break
-    f = torch.where(rows, torch.minimum(f, -torch.logsumexp(logits + g, 2, keepdim=True)), f)
-    g = torch.where(columns, torch.minimum(g, -torch.logsumexp(logits + f, 1, keepdim=True)), g)
+    f = torch.minimum(f, _clear(-torch.logsumexp(logits + g, 2, keepdim=True), sides.rows))
+    if iterations % 2:
+        g = torch.minimum(g, _clear(-torch.logsumexp(logits + f, 1, keepdim=True), sides.columns))
     return (logits + f + g).exp()
 
 
-def normalise(
-    values: Float[Tensor, "B N M"], mask: Bool[Tensor, "B N M"] | None = None, *, iterations: int = 20
-) -> Float[Tensor, "B N M"]:
-    """Plain Sinkhorn, without an exponential, of non-negative values.
+def _sum_real(scale: Tensor, real: Tensor | None) -> Tensor:
+    """Sum of a pair's scaling factors over real nodes, as [B, 1, 1]; one where there is none."""
+    kept = scale if real is None else scale.where(real, 0)
+    total = kept.sum((1, 2), keepdim=True)
+    return total.where(total > 0, 1)
 
-    Finds the matrix nearest to `values` in relative entropy whose smaller side sums to one and whose larger side
-    sums to at most one; a matrix that does already stays as it is. Zero on padding; scale of a pair is irrelevant.
-    """
-    if values.numel() == 0:
-        return values.clone()
-    if mask is None:
-        mask = torch.ones_like(values, dtype=torch.bool)
-    peak = values.detach().where(mask, 0).amax((1, 2), keepdim=True)
-    # The floor keeps a node without any weight defined: it gets an even share.
-    kernel = (values / peak.where(peak > 0, 1)).clamp(min=1e-10).where(mask, 0)
-    rows, columns = mask.any(2, keepdim=True), mask.any(1, keepdim=True)
-    surplus = rows.sum(1, keepdim=True) - columns.sum(2, keepdim=True)
-    blank_row, blank_column = (~rows).to(values.dtype), (~columns).to(values.dtype)
-    transposed = kernel.transpose(1, 2)
-    v = 1 / (kernel.sum(1, keepdim=True) + blank_column)
-    v = torch.where(surplus > 0, v, torch.ones_like(v))
-    u = torch.ones_like(kernel[:, :, :1])
-    for half in range(iterations):
-        if half % 2 == 0:
-            u = 1 / (torch.bmm(kernel, v.transpose(1, 2)) + blank_row)
-            u = torch.where(surplus > 0, u.clamp(max=1), u)
-        else:
-            v = 1 / (torch.bmm(transposed, u).transpose(1, 2) + blank_column)
-            v = torch.where(surplus < 0, v.clamp(max=1), v)
-    u = torch.minimum(u, 1 / (torch.bmm(kernel, v.transpose(1, 2)) + blank_row))
-    v = torch.minimum(v, 1 / (torch.bmm(transposed, u).transpose(1, 2) + blank_column))
-    return u * kernel * v
+
+def _log_mass(mass: Tensor) -> Tensor:
+    return mass.clamp(min=1).log().where(mass > 0, FAR)
+
+
+def _hide(potential: Tensor, real: Tensor | None) -> Tensor:
+    return potential if real is None else potential.where(real, FAR)
+
+
+def _clear(potential: Tensor, real: Tensor | None) -> Tensor:
+    return potential if real is None else potential.where(real, 0)
+
+
+def _add_slack(total: Tensor, slack: Tensor | None) -> Tensor:
+    return total if slack is None else torch.logaddexp(total, slack)
+
+
+def _narrow(active: Tensor | None, still: Tensor) -> Tensor:
+    """A pair that has converged stays as it is: what its batch mates need must not change it."""
+    return still if active is None else active & still
+
+
+def _update(old: Tensor, new: Tensor, active: Tensor | None) -> Tensor:
+    return new if active is None else torch.where(active, new, old)
+
+
+def _all_done(active: Tensor | None) -> bool:
+    return active is not None and not torch.compiler.is_compiling() and not bool(active.any())

@@ -40,49 +40,56 @@ def sinkhorn(
         )
     if scores.numel() == 0:
         return scores.clone()
-    if mask is None:
-        mask = torch.ones_like(scores, dtype=torch.bool)
-    peak, spread = _measure(scores.detach(), mask, temperature, slack)
+    kept = scores if mask is None else scores.where(mask, -math.inf)
+    peak, spread = _measure(scores.detach(), kept.detach(), mask, temperature, slack)
     work = _choose_dtype(scores, spread)
-    logits = (scores.to(work) - peak.to(work)) / temperature
+    logits = (kept.to(work) - peak.to(work)) / temperature
     between = None if slack is None else (slack - peak.to(work)) / (2 * temperature)
-    sides = _describe(mask, between)
+    sides = _describe(logits, mask, between)
     if spread <= LINEAR_RANGE.get(work, 0.0):
-        kernel = logits.exp().where(mask, 0)
-        return scale_linear(kernel, sides, iterations, tolerance).to(scores.dtype)
+        return scale_linear(logits.exp(), sides, iterations, tolerance).to(scores.dtype)
     # The floor is far below anything that could matter and keeps potentials exact to 1e-7.
-    logits = logits.clamp(min=-1e9).where(mask, FAR)
+    logits = logits.clamp(min=-1e9)
+    logits = logits if mask is None else logits.where(mask, FAR)
     return scale_log(logits, sides, iterations, tolerance).to(scores.dtype)
 
 
 def _measure(
-    scores: Tensor, mask: Tensor, temperature: float, slack: float | None
+    scores: Tensor, kept: Tensor, mask: Tensor | None, temperature: float, slack: float | None
 ) -> tuple[Float[Tensor, "B 1 1"], float]:
-    """Largest score of each pair and the widest range of logits in the batch (infinite while compiling)."""
-    peak = scores.where(mask, -math.inf).amax((1, 2), keepdim=True)
-    low = scores.where(mask, math.inf).amin((1, 2), keepdim=True)
+    """Largest score of each pair, and the widest range of logits in the batch (infinite while compiling)."""
+    peak = kept.amax((1, 2), keepdim=True)
+    low = (scores if mask is None else scores.where(mask, math.inf)).amin((1, 2), keepdim=True)
+    if mask is not None:
+        # A pair without nodes has no scores; an infinite peak of a real pair is caught below.
+        empty = (peak == -math.inf) & (low == math.inf)
+        peak, low = peak.where(~empty, 0), low.where(~empty, 0)
     if slack is not None:
         peak, low = peak.clamp(min=slack), low.clamp(max=slack)
-    empty = ~mask.any(2).any(1)[:, None, None]
-    peak, low = peak.where(~empty, 0), low.where(~empty, 0)
     if torch.compiler.is_compiling():
         return peak, math.inf
-    spread = float(((peak.double() - low.double()) / temperature).amax())
-    if math.isnan(spread) or not bool(torch.isfinite(peak).all() & torch.isfinite(low).all()):
+    spread = float((peak.double() - low.double()).amax()) / temperature
+    if not math.isfinite(spread) and not bool((torch.isfinite(peak) & torch.isfinite(low)).all()):
         raise ValueError("scores must be finite, got NaN or infinity where the mask is True")
     return peak, spread
 
 
 def _choose_dtype(scores: Tensor, spread: float) -> torch.dtype:
     """Double precision wherever single would lose digits: potentials grow with the range of the logits."""
-    if spread <= LINEAR_RANGE.get(scores.dtype, 0.0):
-        return scores.dtype
-    return scores.dtype if scores.device.type == "mps" else torch.float64
+    single = spread <= LINEAR_RANGE.get(scores.dtype, 0.0) or scores.device.type == "mps"
+    return scores.dtype if single else torch.float64
 
 
-def _describe(mask: Tensor, slack: Tensor | None) -> Sides:
+def _describe(logits: Tensor, mask: Tensor | None, slack: Tensor | None) -> Sides:
+    if mask is None:
+        surplus = logits.shape[1] - logits.shape[2]
+        return Sides(None, None, slack, None if slack is not None or not surplus else _fill(logits, surplus))
     rows, columns = mask.any(2, keepdim=True), mask.any(1, keepdim=True)
-    balance = slack is None
-    if balance and not torch.compiler.is_compiling():
-        balance = bool((rows.sum((1, 2)) != columns.sum((1, 2))).any())
-    return Sides(rows, columns, slack, balance)
+    difference = (rows.sum(1, keepdim=True) - columns.sum(2, keepdim=True)).to(logits.dtype)
+    if slack is not None or not (torch.compiler.is_compiling() or bool(difference.any())):
+        return Sides(rows, columns, slack, None)
+    return Sides(rows, columns, None, difference)
+
+
+def _fill(like: Tensor, value: int) -> Tensor:
+    return torch.full_like(like[:, :1, :1], value)

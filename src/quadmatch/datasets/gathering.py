@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,11 +14,9 @@ from torch import Tensor
 from quadmatch.datasets.annotation import Annotation, frame_points
 from quadmatch.datasets.hashing import hash_text, hash_texts, mix
 from quadmatch.datasets.protocols import OUTLIER, check_protocol
-from quadmatch.delaunay import CONSTRUCTIONS, Construction
+from quadmatch.delaunay import CONSTRUCTIONS
 from quadmatch.graph import Graph, GraphPair
 
-REMEMBERED = 200_000
-"""Adjacencies kept at most, about 100 MB; a test's pairs have fewer subsets, training repeats little."""
 ABSENT, ALONE = -1, -2
 
 
@@ -33,8 +31,6 @@ class KeypointTable:
     hashes: UInt64[np.ndarray, " O"]
     keys: UInt64[np.ndarray, "O K"]
     """Hashes of the keypoints' names."""
-    remembered: dict[tuple[int, bytes, str], NDArray[np.uint8]] = field(default_factory=dict, repr=False)
-    """Adjacency of a subset of an object's keypoints, padded: the same subsets recur in many pairs."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +116,9 @@ def _build(
     order = np.lexsort((keys, ~take), axis=1)[:, :width]
     rows = np.arange(len(objects))[:, None]
     mask = take[rows, order]
-    adjacency = np.stack([_join(table, int(one), subset, construction) for one, subset in zip(objects, take)])
-    adjacency = adjacency[rows[:, :, None], order[:, :, None], order[:, None, :]]
+    adjacency = _join(table.points[objects], take, construction)[
+        rows[:, :, None], order[:, :, None], order[:, None, :]
+    ]
     points = np.where(mask[:, :, None], table.points[objects[:, None], order], np.float32(0))
     graph = Graph(
         torch.from_numpy(points), torch.from_numpy(mask), torch.from_numpy(adjacency.astype(np.float32))
@@ -130,17 +127,16 @@ def _build(
 
 
 def _join(
-    table: KeypointTable, index: int, subset: NDArray[np.bool_], construction: str
+    points: Float[np.ndarray, "P K 2"], take: Bool[np.ndarray, "P K"], construction: str
 ) -> NDArray[np.uint8]:
-    """Adjacency of a subset of an object's keypoints, at the keypoints' places in the table."""
-    key = index, subset.tobytes(), construction
-    known = table.remembered.get(key)
-    if known is None:
-        join: Construction = CONSTRUCTIONS[construction]
+    """Adjacency of the taken keypoints of each object, at the keypoints' places in the table."""
+    if construction == "delaunay":
+        from quadmatch.datasets.triangulation import triangulate_many
+
+        return triangulate_many(points, take)
+    join = CONSTRUCTIONS[construction]
+    adjacency = np.zeros((*take.shape, take.shape[1]), dtype=np.uint8)
+    for row, subset in enumerate(take):
         places = np.flatnonzero(subset)
-        known = np.zeros((len(subset), len(subset)), dtype=np.uint8)
-        known[np.ix_(places, places)] = join(torch.from_numpy(table.points[index, places])).numpy()
-        if len(table.remembered) >= REMEMBERED:
-            table.remembered.clear()
-        table.remembered[key] = known
-    return known
+        adjacency[row][np.ix_(places, places)] = join(torch.from_numpy(points[row, places])).numpy()
+    return adjacency

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from quadmatch.datasets.gathering import PairBatch
 from quadmatch.decode import decode
+from quadmatch.features.extractor import FeatureExtractor
+from quadmatch.graph import GraphPair
 from quadmatch.layers.quadratic_constraint import QuadraticStep
 from quadmatch.matching import Features, Matching
 from quadmatch.solvers.solution import Solution
+from quadmatch.subjects import Request, Stored, Subject, pair_requests, pair_up, prepare
 
-
-class Stored(NamedTuple):
-    """What an extractor keeps of some objects, joined; the arguments of its `forward`."""
-
-    arrays: Mapping[str, Tensor]
-    counts: Sequence[int]
-    """Keypoints of each object."""
+if TYPE_CHECKING:
+    from quadmatch.result import MatchResult
 
 
 class Matcher(nn.Module):
@@ -30,7 +30,7 @@ class Matcher(nn.Module):
 
     `features` maps what is stored for some objects to `Features`, one row an object; `head` is any head.
     `weight`, `binary_structure` and `masked_residual` are those of `decode`; `threshold` is the assignment
-    below which a partial match leaves two nodes alone.
+    below which a partial match leaves two nodes alone; `construction` joins a user's keypoints to a graph.
     """
 
     def __init__(
@@ -42,11 +42,13 @@ class Matcher(nn.Module):
         threshold: float = 0.2,
         binary_structure: bool = False,
         masked_residual: bool = False,
+        construction: str = "delaunay",
     ) -> None:
         super().__init__()
         self.features, self.head = features, head
         self.weight, self.threshold = weight, threshold
         self.binary_structure, self.masked_residual = binary_structure, masked_residual
+        self.construction = construction
 
     def forward(self, stored: Stored, batch: PairBatch) -> Matching:
         """The head's matching of each pair; `batch` counts objects by their rows in `stored`."""
@@ -54,6 +56,9 @@ class Matcher(nn.Module):
 
     def compare(self, features: Features, batch: PairBatch) -> Matching:
         """The head's matching of each pair from features of the objects, one row an object."""
+        if not features.local.shape[1]:  # No object has a keypoint: a padded one for all.
+            extra = (0, 0, 0, 1)
+            features = replace(features, local=pad(features.local, extra), edge=pad(features.edge, extra))
         source = features.select(batch.source, batch.source_nodes)
         target = features.select(batch.target, batch.target_nodes)
         matching: Matching = self.head(batch.pairs, source, target)
@@ -63,10 +68,8 @@ class Matcher(nn.Module):
         self, matching: Matching, batch: PairBatch, *, partial: bool = False, constraint: bool = True
     ) -> Solution:
         """Permutations; without `constraint` neither the head's quadratic step nor the discrete one."""
-        if not constraint:
-            matching = self.release(matching)
         return decode(
-            matching,
+            matching if constraint else self.release(matching),
             batch.pairs.mask,
             weight=self.weight if constraint else 0.0,
             threshold=self.threshold if partial else None,
@@ -81,6 +84,89 @@ class Matcher(nn.Module):
             return matching
         return replace(matching, assignment=matching.earlier[-1], earlier=matching.earlier[:-1])
 
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are; the central processor if there are none."""
+        return next((one.device for one in self.parameters()), torch.device("cpu"))
+
+    def match(
+        self,
+        image_a: Any,
+        points_a: Any,
+        image_b: Any,
+        points_b: Any,
+        *,
+        box_a: Any = None,
+        box_b: Any = None,
+        partial: bool = False,
+        constraint: bool = True,
+    ) -> MatchResult | list[MatchResult]:
+        """Match keypoints of one picture to those of another; with lists of pictures, one result a pair.
+
+        Pictures are paths, PIL images or arrays; points are [[x, y], …] in pixels of the upright picture. A
+        picture is cropped to its box (x0, y0, x1, y1), else around its keypoints, and resized. `partial`
+        leaves keypoints alone that match nothing well; `constraint` switches the quadratic constraint.
+        """
+        requests, source, target = pair_requests(image_a, points_a, image_b, points_b, box_a, box_b)
+        subjects = self.prepare(requests)
+        results = self.match_subjects(subjects, source, target, partial=partial, constraint=constraint)
+        return results if isinstance(image_a, (list, tuple)) else results[0]
+
+    def prepare(self, requests: Sequence[Request]) -> list[Subject]:
+        """The convolutions: what `match_subjects` needs of each picture and its keypoints."""
+        if not isinstance(self.features, FeatureExtractor):
+            raise TypeError("to match pictures, a Matcher needs a FeatureExtractor as its features")
+        return prepare(self.features, requests, construction=self.construction, device=self.device)
+
+    @torch.no_grad()
+    def match_subjects(
+        self,
+        subjects: Sequence[Subject],
+        source: Sequence[int],
+        target: Sequence[int],
+        *,
+        partial: bool = False,
+        constraint: bool = True,
+    ) -> list[MatchResult]:
+        """One result for each pair of subjects, given by their places; nodes in the user's order."""
+        training = self.training
+        self.eval()
+        results: list[MatchResult] = []
+        try:
+            for batch in pair_up(subjects, source, target, self.device):
+                matching = self(batch.stored, batch.pairs)
+                solution = self.decode(matching, batch.pairs, partial=partial, constraint=constraint)
+                assignment = (matching if constraint else self.release(matching)).assignment
+                results += split_results(batch.pairs.pairs, assignment, solution)
+        finally:
+            self.train(training)
+        return results
+
+
+def split_results(
+    pairs: GraphPair, assignment: Float[Tensor, "B N M"], solution: Solution
+) -> list[MatchResult]:
+    """The result of each pair of a batch, without its padding, as numpy arrays."""
+    from quadmatch.result import MatchResult
+
+    results = []
+    sizes = zip(pairs.source.sizes.tolist(), pairs.target.sizes.tolist())
+    for row, (nodes, others) in enumerate(sizes):
+        soft = assignment[row, :nodes, :others].cpu().numpy()
+        hard = solution.assignment[row, :nodes, :others].cpu().numpy()
+        chosen = np.argwhere(hard > 0.5)
+        results.append(
+            MatchResult(
+                pairs=chosen,
+                scores=soft[chosen[:, 0], chosen[:, 1]],
+                assignment=soft,
+                objective=float(solution.objective[row]),
+                iterations=int(solution.iterations[row]),
+                converged=bool(solution.converged[row]),
+            )
+        )
+    return results
+
 
 def relocate(batch: PairBatch, objects: Int[Tensor, " O"]) -> PairBatch:
     """The batch with its objects counted by their places in `objects`, which holds each of them once."""
@@ -94,3 +180,9 @@ def relocate(batch: PairBatch, objects: Int[Tensor, " O"]) -> PairBatch:
         return order[found]
 
     return replace(batch, source=place(batch.source), target=place(batch.target))
+
+
+def move_batch(batch: PairBatch, device: torch.device) -> PairBatch:
+    """The batch on another device."""
+    indices = (batch.source, batch.target, batch.source_nodes, batch.target_nodes)
+    return PairBatch(batch.pairs.to(device), *(index.to(device) for index in indices))

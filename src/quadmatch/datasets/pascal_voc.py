@@ -10,8 +10,8 @@ import numpy as np
 from quadmatch.datasets.annotation import Annotation, Box, clip_box
 from quadmatch.datasets.splits import check_split, take_split
 from quadmatch.datasets.voc_folders import VocFolders, find_voc, parse, read_number
+from quadmatch.datasets.voc_index import recall, remember
 
-FLAGS = ("difficult", "occluded", "truncated")
 TOLERANCE = 1e-5
 
 
@@ -32,16 +32,28 @@ def pascal_voc(
     if outside not in ("keep", "drop"):
         raise ValueError(f'outside must be "keep" or "drop", got {outside!r}')
     folders = find_voc(root)
-    names = folders.read_names("test" if split == "test" else "train")
-    kept, missing = filter_names(folders, names)
-    if missing:
-        raise FileNotFoundError(describe_missing(split, missing, len(names), folders))
-    annotations = [read_object(folders, name) for name in kept]
+    part = "test" if split == "test" else "train"
+    annotations = recall(folders, part)
+    if annotations is None:
+        annotations = read_part(folders, part)
+        remember(folders, part, annotations)
     if split != "test":
         annotations = take_split(annotations, split, picture_of)
     if exclude_2007:
         annotations = [one for one in annotations if not _is_willow(one)]
     return [_drop_outside(one) for one in annotations] if outside == "drop" else annotations
+
+
+def read_part(folders: VocFolders, part: str) -> list[Annotation]:
+    """All objects of "train" or "test" that the filter leaves, or an error that names what is missing."""
+    names = folders.read_names(part)
+    kept, missing = filter_names(folders, names)
+    if missing:
+        raise FileNotFoundError(
+            f"pascal-voc: of the {len(names)} objects for {part}ing, {len(missing)} files are missing, first "
+            f"{', '.join(missing[:3])}; looked in {folders.describe()}"
+        )
+    return [read_object(folders, name) for name in kept]
 
 
 def picture_of(annotation: Annotation) -> str:
@@ -61,21 +73,18 @@ def split_name(name: str) -> tuple[str, str, int]:
 def filter_names(folders: VocFolders, names: Iterable[str]) -> tuple[list[str], list[str]]:
     """The names that the filter keeps, sorted, and the files that are missing to know or to load them."""
     kept, missing = [], []
-    flags: dict[str, list[bool]] = {}
     for name in sorted(names):
         category, picture, number = split_name(name)
         if category == "person" and picture[:4] > "2008":
             continue
-        if picture not in flags:
-            path = folders.find_annotation(picture)
-            if path is None:
-                missing.append(f"Annotations/{picture}.xml")
-                continue
-            flags[picture] = read_flags(path)
-        if number > len(flags[picture]):
-            raise ValueError(f"{name}: the VOC annotation of {picture} has {len(flags[picture])} objects")
+        stated = folders.read_picture(picture)
+        if stated is None:
+            missing.append(f"Annotations/{picture}.xml")
+            continue
+        if number > len(stated.flagged):
+            raise ValueError(f"{name}: the VOC annotation of {picture} has {len(stated.flagged)} objects")
         # Objects count from 1; people's files say 0, which the field's filter reads as the last object.
-        if flags[picture][number - 1]:
+        if stated.flagged[number - 1]:
             continue
         if folders.find_keypoints(name) is None:
             missing.append(f"annotations/{name}.xml")
@@ -86,18 +95,13 @@ def filter_names(folders: VocFolders, names: Iterable[str]) -> tuple[list[str], 
     return kept, list(dict.fromkeys(missing))
 
 
-def read_flags(path: Path) -> list[bool]:
-    """Of each object of a VOC annotation, whether it is difficult, occluded or truncated."""
-    objects = parse(path).findall("object")
-    return [any((one.findtext(flag) or "0").strip() != "0" for flag in FLAGS) for one in objects]
-
-
 def read_object(folders: VocFolders, name: str) -> Annotation:
     """One object with its keypoints, those marked invisible included, as the field does."""
     category, picture, _ = split_name(name)
     path, image = folders.find_keypoints(name), folders.find_picture(picture)
-    if path is None or image is None:
-        raise FileNotFoundError(f"{name}: its keypoints or its picture are missing")
+    stated = folders.read_picture(picture)
+    if path is None or image is None or stated is None:
+        raise FileNotFoundError(f"{name}: its keypoints, its picture or its VOC annotation is missing")
     tree = parse(path)
     bounds = tree.find("visible_bounds")
     if bounds is None:
@@ -107,18 +111,8 @@ def read_object(folders: VocFolders, name: str) -> Annotation:
     points = [[read_number(one, key, path) for key in "xy"] for one in keypoints]
     names = tuple(one.get("name") or "" for one in keypoints)
     box: Box = (x0, y0, x0 + width, y0 + height)
-    size = folders.read_size(picture)
     positions = np.array(points, dtype=np.float64).reshape(-1, 2)
-    return Annotation(name, category, image, clip_box(box, *size), names, positions)
-
-
-def describe_missing(split: str, missing: list[str], names: int, folders: VocFolders) -> str:
-    """What a user reads when a split cannot be loaded."""
-    first = ", ".join(missing[:3])
-    return (
-        f"pascal-voc, split {split!r}: {len(missing)} files of {names} objects are missing, first {first}; "
-        f"looked in {', '.join(str(path) for path in folders.searched)}"
-    )
+    return Annotation(name, category, image, clip_box(box, *stated.size), names, positions)
 
 
 def _is_willow(annotation: Annotation) -> bool:

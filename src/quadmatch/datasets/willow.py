@@ -39,12 +39,12 @@ def willow(
 
 def find_willow(root: Path | str | None) -> Path:
     """The folder that holds the classes' folders, at any depth of `root`."""
-    from quadmatch.datasets.archives import resolve
+    from quadmatch.datasets.archives import resolve, walk
 
     for folder in resolve("willow", root):
-        for found in (folder, *sorted(folder.rglob("WILLOW-ObjectClass"))):
-            if all((found / category).is_dir() for category in CATEGORIES):
-                return found
+        for here, folders, _ in walk(folder):
+            if set(CATEGORIES) <= set(folders):
+                return here
     raise FileNotFoundError(
         f"no folder with {', '.join(CATEGORIES)} under {root}: `quadmatch data prepare willow` makes it"
     )
@@ -52,7 +52,8 @@ def find_willow(root: Path | str | None) -> Path:
 
 def list_pictures(folder: Path, category: str) -> list[str]:
     """Names without suffix of a class's pictures, sorted, each checked to have its keypoints' file."""
-    names = sorted(path.stem for path in (folder / category).glob("*.png"))
+    files = (folder / category).glob("*.png")
+    names = sorted(path.stem for path in files if not path.name.startswith("."))
     for name in names:
         if not (folder / category / f"{name}.mat").is_file():
             raise FileNotFoundError(f"keypoints are missing: {folder / category / name}.mat")

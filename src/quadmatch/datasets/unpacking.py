@@ -1,0 +1,132 @@
+"""Unpack an archive of files from outside: nothing leaves the folder, nothing but files is made."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import tarfile
+import tempfile
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+LARGEST = 16 * 2**30
+"""Bytes that an archive may unpack to; the largest official one has 1.8 GB."""
+MOST = 500_000
+"""Files that an archive may hold; the largest official one has 60,000."""
+IGNORED = ("__MACOSX", ".DS_Store")
+PARTIAL = ".partial-"
+
+Member = tuple[str, Callable[[], IO[bytes] | None]]
+
+
+def unpack(
+    archive: Path,
+    folder: Path,
+    *,
+    wanted: tuple[str, ...] = (),
+    finish: Callable[[Path], None] = lambda _: None,
+    largest: int = LARGEST,
+    most: int = MOST,
+) -> None:
+    """Unpack a zip or tar into `folder`, which exists only once everything is there.
+
+    With `wanted`, only files below a folder of such a name. `finish` may add to the unpacked files before
+    they appear. A member that is a link or device, or whose name leads outside, refuses the whole archive.
+    """
+    try:
+        with fill(folder) as place:
+            _write(_list_members(archive), place, archive, wanted, largest, most)
+            finish(place)
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise ValueError(f"cannot unpack {archive}: {error}") from error
+
+
+@contextmanager
+def fill(folder: Path) -> Iterator[Path]:
+    """A new folder to fill, which becomes `folder` when all went well and disappears when not."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    remove_stale(folder.parent)
+    place = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=folder.parent))
+    try:
+        yield place
+        place.chmod(0o755)
+        try:
+            place.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was faster
+                raise
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def remove_stale(folder: Path, age: float = 24 * 3600) -> None:
+    """Remove what an unpacking left that was killed more than `age` seconds ago."""
+    for place in folder.glob(f"{PARTIAL}*"):
+        if time.time() - place.stat().st_mtime > age:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def find_parts(name: str) -> tuple[str, ...]:
+    """The folders and the file that a member's name states, or an error if it leads anywhere else."""
+    parts = tuple(part for part in name.split("/") if part not in ("", "."))
+    if name.startswith("/") or "\\" in name or ":" in name or "\0" in name or ".." in parts:
+        raise ValueError(f"member {name!r} leads outside of the folder")
+    return parts
+
+
+def _list_members(archive: Path) -> Iterator[Member]:
+    """Name and opener of every file; folders are left out, whatever is neither is refused."""
+    return _list_zip(archive) if zipfile.is_zipfile(archive) else _list_tar(archive)
+
+
+def _list_zip(archive: Path) -> Iterator[Member]:
+    with zipfile.ZipFile(archive) as opened:
+        for info in opened.infolist():
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                raise ValueError(f"cannot unpack {archive}: member {info.filename!r} is not a plain file")
+            if not info.is_dir():
+                yield info.filename, partial(opened.open, info)
+
+
+def _list_tar(archive: Path) -> Iterator[Member]:
+    with tarfile.open(archive, "r:*") as opened:
+        for info in opened:
+            if not (info.isreg() or info.isdir()):
+                raise ValueError(f"cannot unpack {archive}: member {info.name!r} is not a plain file")
+            if info.isreg():
+                yield info.name, partial(opened.extractfile, info)
+
+
+def _write(
+    members: Iterator[Member], place: Path, archive: Path, wanted: tuple[str, ...], largest: int, most: int
+) -> None:
+    files = written = 0
+    for name, open_member in members:
+        try:
+            parts = find_parts(name)
+        except ValueError as error:
+            raise ValueError(f"cannot unpack {archive}: {error}") from None
+        if any(part in IGNORED for part in parts) or (wanted and not set(parts[:-1]) & set(wanted)):
+            continue
+        files += 1
+        if files > most:
+            raise ValueError(f"cannot unpack {archive}: it holds more than {most} files")
+        path = place.joinpath(*parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = open_member()
+        if stream is None:
+            raise ValueError(f"cannot unpack {archive}: member {name!r} has no contents")
+        with stream, path.open("wb") as file:
+            # Counted as it is written: the size that an archive states may be a lie.
+            while block := stream.read(2**20):
+                written += len(block)
+                if written > largest:
+                    raise ValueError(f"cannot unpack {archive}: it holds more than {largest} bytes")
+                file.write(block)

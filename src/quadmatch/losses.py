@@ -94,7 +94,7 @@ def permutation(*, earlier: float = 0.0) -> Loss:
 
 
 def hungarian_attention(*, earlier: float = 0.0) -> Loss:
-    """Cross-entropy on true matches and those that Hungarian picks (Yu et al., ICLR 2020), over Σ min(n, m)."""
+    """Cross-entropy on true matches and those Hungarian picks (Yu et al., ICLR 2020), over Σ min(n, m)."""
 
     def compare(assignment: Tensor, pair: GraphPair) -> Tensor:
         picked = hungarian(assignment.detach(), pair.mask) > 0

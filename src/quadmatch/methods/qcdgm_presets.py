@@ -133,4 +133,9 @@ def choose_switches(refine: Refine, preset: Preset, changes: Switches) -> Switch
         raise ValueError(f"refine must be 'gcn' or 'spline', got {refine!r}")
     if unknown := sorted(set(changes) - set(PAPER)):
         raise TypeError(f"QCDGM has no switch {', '.join(unknown)}; it has {', '.join(PAPER)}")
-    return {**PRESETS[preset][refine], **changes}
+    chosen: Switches = {**PRESETS[preset][refine], **changes}
+    if chosen["affinity"] not in ("bilinear", "cosine"):
+        raise ValueError(f"affinity must be 'bilinear' or 'cosine', got {chosen['affinity']!r}")
+    if chosen["layers"] < 1:
+        raise ValueError(f"layers must be at least 1, got {chosen['layers']}")
+    return chosen

@@ -1,0 +1,55 @@
+"""Random pairs with features, for tests of heads and losses."""
+
+import torch
+from torch.nn.functional import normalize, pad
+
+from quadmatch import Features, Graph, GraphPair
+from quadmatch.delaunay import delaunay
+
+
+def random_graph(size: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Graph:
+    points = 256 * torch.rand(size, 2, generator=generator, dtype=dtype)
+    mask = torch.ones(1, size, dtype=torch.bool)
+    return Graph(points[None], mask, delaunay(points)[None].to(dtype))
+
+
+def random_features(size: int, channels: int, generator: torch.Generator, dtype=torch.float64) -> Features:
+    local, edge = (
+        normalize(torch.rand(1, size, channels // 2, generator=generator, dtype=dtype), dim=-1)
+        for _ in range(2)
+    )
+    return Features(local, edge, torch.rand(1, 4, generator=generator, dtype=dtype))
+
+
+def random_pair(
+    n: int, m: int, seed: int = 0, channels: int = 12, dtype: torch.dtype = torch.float64
+) -> tuple[GraphPair, Features, Features]:
+    """One pair; as many true matches as fit, in random places."""
+    generator = torch.Generator().manual_seed(seed)
+    truth = torch.zeros(1, n, m, dtype=torch.bool)
+    common = min(n, m)
+    rows, columns = torch.randperm(n, generator=generator), torch.randperm(m, generator=generator)
+    truth[0, rows[:common], columns[:common]] = True
+    source, target = random_graph(n, generator, dtype), random_graph(m, generator, dtype)
+    features = [random_features(size, channels, generator, dtype) for size in (n, m)]
+    return GraphPair(source, target, truth), features[0], features[1]
+
+
+def pad_features(features: Features, nodes: int, fill: float = 0.0) -> Features:
+    extra = nodes - features.local.shape[1]
+    local, edge = (pad(rows, (0, 0, 0, extra), value=fill) for rows in (features.local, features.edge))
+    return Features(local, edge, features.whole)
+
+
+def cat_features(parts: list[Features]) -> Features:
+    nodes = max(part.local.shape[1] for part in parts)
+    padded = [pad_features(part, nodes) for part in parts]
+    return Features(*(torch.cat([getattr(p, name) for p in padded]) for name in ("local", "edge", "whole")))
+
+
+def relabel_graph(graph: Graph, order: torch.Tensor) -> Graph:
+    return Graph(graph.points[:, order], graph.mask[:, order], graph.adjacency[:, order][:, :, order])
+
+
+def relabel_features(features: Features, order: torch.Tensor) -> Features:
+    return Features(features.local[:, order], features.edge[:, order], features.whole)

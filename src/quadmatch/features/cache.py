@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray
 Arrays = Mapping[str, Array]
 
 SHARD_BYTES = 32 * 2**20

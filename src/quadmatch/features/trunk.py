@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from quadmatch.features.precision import Precision
 from quadmatch.features.vgg import VGG16, Layer, normalise_images
 
-Entry = dict[str, np.ndarray[Any, Any]]
+Entry = dict[str, np.ndarray]
 """What is kept of one object: arrays with a row a keypoint, and some that it has once."""
 
 
@@ -79,7 +78,7 @@ def pad_rows(rows: Float[Tensor, "T C"], present: Bool[Tensor, "B K"]) -> Float[
     return padded
 
 
-def _shrink(values: Tensor) -> np.ndarray[Any, Any]:
+def _shrink(values: Tensor) -> np.ndarray:
     """As float16, clipped to its range instead of becoming infinite."""
     limit = torch.finfo(torch.float16).max
     return values.clamp(-limit, limit).half().cpu().numpy()

@@ -1,0 +1,130 @@
+"""Precision: measured, kept for the machine, and always overridable."""
+
+import contextlib
+import json
+
+import pytest
+import torch
+
+from quadmatch.features import precision
+from quadmatch.features.precision import Precision, choose_precision, parse_precision
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("QUADMATCH_CACHE", str(tmp_path))
+    monkeypatch.delenv(precision.VARIABLE, raising=False)
+    monkeypatch.setattr(precision, "_is_busy", lambda: False)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    return tmp_path / precision.CACHED_NAME
+
+
+class Machine:
+    """Stands for a processor: seconds for each format on one thread, and how threads help."""
+
+    def __init__(self, contiguous=1.0, channels_last=0.7, bfloat16=5.0, best_threads=4):
+        self.seconds = {"contiguous": contiguous, "channels_last": channels_last, "bfloat16": bfloat16}
+        self.best_threads, self.asked = best_threads, []
+
+    def __call__(self, candidate, patience):
+        self.asked.append(str(candidate))
+        seconds = self.seconds["bfloat16" if candidate.number == "bfloat16" else candidate.memory]
+        helping = min(candidate.threads, self.best_threads)
+        return seconds / helping * (1 + max(0, candidate.threads - self.best_threads))
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        (Machine(), "float32,channels_last,4"),
+        (Machine(channels_last=1.2), "float32,contiguous,4"),
+        (Machine(bfloat16=0.25), "bfloat16,channels_last,4"),
+        (Machine(bfloat16=0.65), "float32,channels_last,4"),  # A little faster is not worth the digits.
+        (Machine(best_threads=2), "float32,channels_last,2"),
+        (Machine(bfloat16=0.2, best_threads=1), "bfloat16,channels_last,1"),
+    ],
+)
+def test_fastest_is_chosen(machine, expected):
+    assert str(choose_precision(measure=machine)) == expected
+
+
+def test_choice_is_measured_once_a_machine(cache, monkeypatch):
+    machine = Machine()
+    first = choose_precision(measure=machine)
+    asked = len(machine.asked)
+    again = choose_precision(measure=machine)
+    assert str(again) == str(first)
+    assert len(machine.asked) == asked
+    assert "measured: " in first.describe()
+    assert "measured earlier: " in again.describe()
+    assert "float32,contiguous,1 1.00×" in again.describe()
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)  # Another number of threads is another machine.
+    assert choose_precision(measure=machine).threads == 2
+    assert len(json.loads(cache.read_text())) == 2
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{", '{"MACHINE": 3}', '{"MACHINE": {"choice": "float99", "measured": ""}}']
+)
+def test_damaged_cache_is_measured_again(content, cache):
+    cache.write_text(content.replace("MACHINE", precision.name_machine()))
+    machine = Machine()
+    assert str(choose_precision(measure=machine)) == "float32,channels_last,4"
+    assert machine.asked
+    assert "measured earlier" in choose_precision(measure=machine).describe()
+
+
+def test_choice_of_a_busy_machine_is_not_kept(cache, monkeypatch):
+    monkeypatch.setattr(precision, "_is_busy", lambda: True)
+    assert "not kept" in choose_precision(measure=Machine()).describe()
+    assert not cache.exists()
+
+
+def test_unwritable_cache_does_no_harm(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("QUADMATCH_CACHE", str(tmp_path / "file" / "cache"))
+    assert str(choose_precision(measure=Machine())) == "float32,channels_last,4"
+
+
+def test_argument_over_variable_over_measurement(monkeypatch):
+    machine = Machine()
+    monkeypatch.setenv(precision.VARIABLE, "bfloat16,1")
+    assert str(choose_precision(measure=machine)) == "bfloat16,channels_last,1"
+    assert precision.VARIABLE in choose_precision(measure=machine).describe()
+    assert str(choose_precision("float32,contiguous", measure=machine)) == "float32,contiguous,4"
+    given = Precision("float32", "contiguous", 3)
+    assert choose_precision(given, measure=machine) is given
+    assert not machine.asked
+    monkeypatch.setenv(precision.VARIABLE, "auto")
+    choose_precision(measure=machine)
+    assert machine.asked
+
+
+def test_text_is_read_back():
+    for text in ("bfloat16,channels_last,2", "float32,contiguous,1"):
+        assert str(parse_precision(text)) == text
+    for text in ("float16", "float32,0", "bfloat16;2", ""):
+        with pytest.raises(ValueError, match="precision"):
+            parse_precision(text)
+
+
+def test_real_measurement_prefers_what_it_measures():
+    seconds = precision.measure_seconds(Precision(threads=1), float("inf"))
+    assert 0 < seconds < float("inf")
+    choice = choose_precision()
+    assert choice.number in ("float32", "bfloat16")
+    assert f"{choice} " in choice.origin
+
+
+def test_running_restores_threads_and_format(monkeypatch):
+    monkeypatch.undo()
+    before = torch.get_num_threads()
+    layer, image = torch.nn.Conv2d(3, 4, 3), torch.rand(1, 3, 8, 8)
+    with contextlib.suppress(KeyError), Precision("bfloat16", "channels_last", 2).running():
+        assert torch.get_num_threads() == 2
+        assert layer(image).dtype == torch.bfloat16
+        raise KeyError
+    assert torch.get_num_threads() == before
+    assert layer(image).dtype == torch.float32
+    assert Precision().arrange(image).is_contiguous(memory_format=torch.channels_last)
+    assert Precision(memory="contiguous").arrange(image).is_contiguous()

@@ -74,7 +74,7 @@ def find_box(annotation: Annotation) -> Box:
     return (0.0, 0.0, float(width), float(height))
 
 
-def clip_box(box: Box, width: float, height: float) -> Box:
+def clip_box(box: Box, width: int, height: int) -> Box:
     """The part of a box that lies in a picture of the given size."""
     return (max(box[0], 0.0), max(box[1], 0.0), min(box[2], float(width)), min(box[3], float(height)))
 

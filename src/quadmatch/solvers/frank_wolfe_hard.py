@@ -36,7 +36,7 @@ def frank_wolfe_hard(
     unary, source, target = clear_padding(unary, source, target, mask)
     x = unary if start is None else start.where(mask, 0)
     best = hungarian(x, mask, threshold=partial if start is None else None)
-    x = best if start is None else x
+    x = best.clone() if start is None else x
     if partial is not None:
         unary = (unary - partial).where(mask, 0)
         partial = 0.0

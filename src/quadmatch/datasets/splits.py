@@ -17,8 +17,10 @@ def check_split(split: str) -> None:
         raise ValueError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
 
 
-def hold_out(pictures: Iterable[tuple[str, str]], share: float = HELD_OUT) -> set[str]:
-    """Names of the pictures that are for validation, given (category, picture) of every training object.
+def hold_out(
+    pictures: Iterable[tuple[str, str]], share: float = HELD_OUT, purpose: str = "validation"
+) -> set[str]:
+    """Names of the pictures that are kept out of training, given (category, picture) of every object.
 
     Of each category, the `share` with the smallest hash, but at least two where there are ten or more, so
     that a pair exists. One picture is wholly on one side, whatever the categories of the objects in it.
@@ -31,7 +33,7 @@ def hold_out(pictures: Iterable[tuple[str, str]], share: float = HELD_OUT) -> se
         count = round(share * len(names))
         if len(names) >= 10:
             count = max(count, 2)
-        chosen.update(sorted(names, key=lambda name: (hash_text("validation", name), name))[:count])
+        chosen.update(sorted(names, key=lambda name: (hash_text(purpose, name), name))[:count])
     return chosen
 
 

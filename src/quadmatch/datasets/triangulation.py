@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from inspect import unwrap
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,8 @@ def triangulate_many(
 def _compiled() -> Any:
     from numba import njit
 
-    return njit(cache=True)(_join_sets)
+    # Checked annotations, as in tests, wrap the function in one that cannot be compiled.
+    return njit(cache=True)(unwrap(_join_sets))
 
 
 def _join_sets(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -27,9 +28,9 @@ def describe_origin() -> dict[str, str]:
 
 
 def describe_command() -> str:
-    """The command line, with the program's name instead of its place on this machine."""
+    """The command line; of files and folders only their names, not their places on this machine."""
     program, *arguments = sys.argv or [""]
-    return shlex.join([Path(program).stem, *arguments])
+    return shlex.join([Path(program).stem, *(re.sub(r"(?<![\w.])/\S*/", "", one) for one in arguments)])
 
 
 def describe_hardware() -> str:

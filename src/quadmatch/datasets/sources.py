@@ -21,6 +21,8 @@ class Archive:
     """SHA-256 or MD5 of copies that were checked to be complete."""
 
 
+BERKELEY = "https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/shape/poselets"
+
 ARCHIVES: dict[str, tuple[Archive, ...]] = {
     "willow": (
         Archive(
@@ -48,8 +50,8 @@ ARCHIVES: dict[str, tuple[Archive, ...]] = {
             "the Berkeley keypoints",
             "annotations",
             (
-                "https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/shape/poselets/"
-                "voc2011_keypoints_Feb2012.tgz",
+                f"{BERKELEY}/voc2011_keypoints_Feb2012.tgz",
+                f"https://web.archive.org/web/20240416142946id_/{BERKELEY}/voc2011_keypoints_Feb2012.tgz",
             ),
         ),
         Archive(

@@ -52,6 +52,14 @@ class FeatureExtractor(nn.Module):
 
     def extract(self, images: UInt8[Tensor, "B S S 3"], points: Sequence[Tensor]) -> list[Entry]:
         """What is kept of each image and its keypoints [K, 2], in pixels of the S × S image."""
+        if images.shape[1] != self.size:
+            raise ValueError(f"images are {images.shape[1]} pixels wide; this extractor needs {self.size}")
+        if len(images) != len(points):
+            raise ValueError(f"images are {len(images)}, but points has keypoints for {len(points)}")
+        return self.keep(images, points)
+
+    def keep(self, images: Tensor, points: Sequence[Tensor]) -> list[Entry]:
+        """As `extract`, for images of the right size."""
         raise TypeError("use one of EXTRACTORS, or build_extractor")
 
     def read(self, arrays: Mapping[str, Tensor], present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -112,7 +120,7 @@ class FrozenFeatures(FeatureExtractor):
         super().__init__(nn.Module(), fold_batch_norm(state), precision, size)
         self.trunk = Trunk(self.initial, precision)
 
-    def extract(self, images: UInt8[Tensor, "B S S 3"], points: Sequence[Tensor]) -> list[Entry]:
+    def keep(self, images: Tensor, points: Sequence[Tensor]) -> list[Entry]:
         """Normalised read-outs at the keypoints, and the image's largest activations."""
         maps, padded = self.trunk.run(images, self.layers), pad_points(points, images.device)
         local = read_out(maps["relu4_2"], padded, STRIDES["relu4_2"])
@@ -134,7 +142,7 @@ class LocalFeatures(FeatureExtractor):
         super().__init__(LocalConvolutions(), fold_batch_norm(state), precision, size)
         self.trunk = Trunk(self.initial, precision)
 
-    def extract(self, images: UInt8[Tensor, "B S S 3"], points: Sequence[Tensor]) -> list[Entry]:
+    def keep(self, images: Tensor, points: Sequence[Tensor]) -> list[Entry]:
         """Activations around each keypoint, and the image's largest."""
         maps, padded = self.trunk.run(images, self.layers), pad_points(points, images.device)
         near = sample_grid(maps["pool3"], padded, STRIDES["pool3"], NEAR)
@@ -158,7 +166,7 @@ class FullFeatures(FeatureExtractor):
         network = precision.prepare(VGG16("relu5_1", batch_norm=has_batch_norm(state)))
         super().__init__(network, state, precision, size)
 
-    def extract(self, images: UInt8[Tensor, "B S S 3"], points: Sequence[Tensor]) -> list[Entry]:
+    def keep(self, images: Tensor, points: Sequence[Tensor]) -> list[Entry]:
         """The pixels and keypoints themselves."""
         pixels = images.cpu().numpy()
         return [
@@ -186,7 +194,7 @@ EXTRACTORS: dict[Level, type[FrozenFeatures | LocalFeatures | FullFeatures]] = {
 
 
 def build_extractor(
-    level: Level = "frozen",
+    level: str = "frozen",
     *,
     weights: str | Path | dict[str, Tensor] | None = None,
     precision: str | Precision | None = None,

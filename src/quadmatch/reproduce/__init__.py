@@ -1,1 +1,16 @@
-"""Tables and figures that one command prints."""
+"""Tables of the paper, each of which one command trains, evaluates and prints beside the published figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quadmatch.reproduce import voc, willow
+
+TABLES: dict[str, dict[str, Any]] = {
+    "willow": willow.TABLE,
+    "willow-constraint": willow.CONSTRAINT,
+    "voc": voc.TABLE,
+    "voc-f1": voc.F1,
+    "voc-constraint": voc.CONSTRAINT,
+}
+"""By name. A row is a model's name or an experiment with changes, and how it is used."""

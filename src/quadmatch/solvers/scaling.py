@@ -74,7 +74,9 @@ def scale_log(
         if half % 2 == 0:
             total = _add_slack(torch.logsumexp(logits + g, 2, keepdim=True), sides.slack)
             if spare_column is not None:
-                total = torch.logaddexp(total, spare_column - torch.logsumexp(_hide(f, sides.rows), 1, keepdim=True))
+                total = torch.logaddexp(
+                    total, spare_column - torch.logsumexp(_hide(f, sides.rows), 1, keepdim=True)
+                )
             if tolerance and half:
                 error = _clear(f + total, sides.rows).detach().expm1().abs()
                 active = _narrow(active, error.amax(1, keepdim=True) > tolerance)
@@ -82,7 +84,9 @@ def scale_log(
         else:
             total = _add_slack(torch.logsumexp(logits + f, 1, keepdim=True), sides.slack)
             if spare_row is not None:
-                total = torch.logaddexp(total, spare_row - torch.logsumexp(_hide(g, sides.columns), 2, keepdim=True))
+                total = torch.logaddexp(
+                    total, spare_row - torch.logsumexp(_hide(g, sides.columns), 2, keepdim=True)
+                )
             g = _update(g, _clear(-total, sides.columns), active)
         if _all_done(active):
             break

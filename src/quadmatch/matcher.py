@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,11 +18,9 @@ from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.graph import GraphPair
 from quadmatch.layers.quadratic_constraint import QuadraticStep
 from quadmatch.matching import Features, Matching
+from quadmatch.result import MatchResult
 from quadmatch.solvers.solution import Solution
 from quadmatch.subjects import Request, Stored, Subject, pair_requests, pair_up, prepare
-
-if TYPE_CHECKING:
-    from quadmatch.result import MatchResult
 
 
 class Matcher(nn.Module):
@@ -147,8 +145,6 @@ def split_results(
     pairs: GraphPair, assignment: Float[Tensor, "B N M"], solution: Solution
 ) -> list[MatchResult]:
     """The result of each pair of a batch, without its padding, as numpy arrays."""
-    from quadmatch.result import MatchResult
-
     results = []
     sizes = zip(pairs.source.sizes.tolist(), pairs.target.sizes.tolist())
     for row, (nodes, others) in enumerate(sizes):
@@ -163,6 +159,8 @@ def split_results(
                 objective=float(solution.objective[row]),
                 iterations=int(solution.iterations[row]),
                 converged=bool(solution.converged[row]),
+                source=pairs.source.adjacency[row, :nodes, :nodes].cpu().numpy(),
+                target=pairs.target.adjacency[row, :others, :others].cpu().numpy(),
             )
         )
     return results

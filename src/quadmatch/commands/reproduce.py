@@ -10,9 +10,7 @@ import typer
 
 def reproduce(
     table: Annotated[str, typer.Argument(help="willow, voc, voc-f1, willow-constraint or voc-constraint.")],
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="Runs of each row; else the table's number.")
-    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each row; else the table's.")] = None,
     root: Annotated[Path | None, typer.Option(help="Folder of the data set, unpacked or packed.")] = None,
     mirror: Annotated[Path | None, typer.Option(help="Folder that holds its archives, by name.")] = None,
     split: Annotated[str | None, typer.Option(help="Evaluate on this split instead of the table's.")] = None,

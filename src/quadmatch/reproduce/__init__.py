@@ -1,4 +1,4 @@
-"""Tables of the paper, each of which one command trains, evaluates and prints beside the published figures."""
+"""Tables of the paper: one command trains, evaluates and prints each beside the published figures."""
 
 from __future__ import annotations
 

@@ -57,7 +57,6 @@ def read_published(table: str) -> tuple[str, dict[str, dict[str, float]]]:
 def list_lines(rows: Sequence[Row]) -> list[list[str]]:
     """Heading, then a line a class with our figure and the paper's of each method, and the mean last."""
     names = sorted({name for row in rows for name in row.seeds[0]} - {"mean"})
-    columns = [(row, False) for row in rows]
     columns = [pair for row in rows for pair in ((row, False), (row, True)) if row.paper or not pair[1]]
     lines = [["class", *(f"{row.label}, paper" if paper else row.label for row, paper in columns)]]
     for name in (*names, "mean"):

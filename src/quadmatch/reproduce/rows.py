@@ -84,7 +84,7 @@ def name_run(row: Mapping[str, Any], seed: int, settings: Settings) -> str:
     """A folder's name that tells runs of one experiment with different changes apart."""
     from quadmatch.runs import MACHINE
 
-    words = [row["experiment"]]
+    words = [Path(row["experiment"]).stem]
     for change in (*row.get("changes", ()), *settings.changes):
         key, _, value = change.partition("=")
         if key.strip() not in MACHINE:

@@ -51,10 +51,9 @@ def reproduce_table(name: str, table: Mapping[str, Any], settings: Settings) -> 
 def describe_table(results: Mapping[str, Sequence[Mapping[str, Any]]], settings: Settings) -> str:
     """Under which conditions the figures hold."""
     first = next(iter(results.values()))[0]
-    text = (
-        f"{first['dataset']}, split {first['split']}, {first['protocol']}, {first['pairs']} pairs a class, "
-    )
-    text += f"list {first['pairs_hash']}; {settings.seeds} seeds" if settings.seeds > 1 else "one seed"
+    seeds = f"{settings.seeds} seeds" if settings.seeds > 1 else "one seed"
+    text = f"{first['dataset']}, split {first['split']}, {first['protocol']}, {first['pairs']} pairs a class"
+    text += f" (list {first['pairs_hash']}), {seeds}"
     return text + ("; a quick look, not a result" if settings.quick else "")
 
 

@@ -52,6 +52,8 @@ def frank_wolfe(
     if mask is None:
         mask = torch.ones_like(unary, dtype=torch.bool)
     unary, source, target = clear_padding(unary, source, target, mask)
+    if unary.numel() == 0:
+        return unary
     if start is None:
         x = sinkhorn(unary, mask, temperature=temperature, iterations=sinkhorn_iterations)
     else:

@@ -56,7 +56,7 @@ def frank_wolfe_hard(
         better = worth < value[alive]
         value[alive[better]], best[alive[better]] = worth[better], s[better]
         taken[alive] += 1
-        alive = alive[(moved - here).abs().amax((1, 2)) > 1e-6]
+        alive = alive[((moved - here).abs() > 1e-6).any(2).any(1)]
     final = hungarian(x, mask, threshold=None if partial is None else 0.5)
     worth = quadratic_objective(final, unary, source, target, **common)  # type: ignore[arg-type]
     better = worth < value

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quadmatch.features import cache
 from quadmatch.features.cache import FeatureStore, hash_entry, hash_key
 
 
@@ -121,6 +122,18 @@ def test_stores_see_each_others_shards(tmp_path):
     assert_entry(first, "2")
     assert len(first) == 2
     assert first._places["1"] == FeatureStore.open(tmp_path, "key")._places["1"]
+
+
+def test_old_shard_is_written_before_it_is_full(tmp_path, monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(cache.time, "monotonic", lambda: now)
+    store = FeatureStore.open(tmp_path, "key")
+    for name, later in (("1", 20.0), ("2", 20.0), ("3", 0.0)):
+        store.add(name, make_entry(name))
+        now += later
+    assert FeatureStore.open(tmp_path, "key").missing(["1", "2", "3"]) == []
+    store.add("4", make_entry("4"))
+    assert FeatureStore.open(tmp_path, "key").missing(["4"]) == ["4"]
 
 
 WRITER = """

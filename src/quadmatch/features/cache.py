@@ -26,7 +26,8 @@ from safetensors.numpy import save
 Array = np.ndarray
 Arrays = Mapping[str, Array]
 
-SHARD_BYTES = 32 * 2**20
+SHARD_BYTES, SHARD_SECONDS = 32 * 2**20, 30.0
+"""A shard is written when it is this large or this old: what a kill can cost."""
 DTYPES = {"F16": np.float16, "F32": np.float32, "U8": np.uint8}
 SEPARATOR = "|"
 
@@ -59,6 +60,7 @@ class FeatureStore:
     _maps: dict[Path, Array] = field(default_factory=dict, repr=False)
     _waiting: dict[str, dict[str, Array]] = field(default_factory=dict, repr=False)
     _waiting_bytes: int = 0
+    _waiting_since: float = 0.0
 
     @classmethod
     def open(cls, folder: str | Path, key: str, *, shard_bytes: int = SHARD_BYTES) -> FeatureStore:
@@ -88,7 +90,7 @@ class FeatureStore:
         return [name for name in dict.fromkeys(names) if name not in self]
 
     def add(self, name: str, arrays: Arrays) -> None:
-        """Keep an entry; it is on disk when its shard is full, or after `flush`."""
+        """Keep an entry; it is on disk when its shard is full or old, or after `flush`."""
         if SEPARATOR in name or name == "":
             raise ValueError(f"name {name!r}: an entry's name is not empty and has no {SEPARATOR!r}")
         for part, array in arrays.items():
@@ -98,9 +100,12 @@ class FeatureStore:
                 )
         if name in self:
             return
+        if not self._waiting:
+            self._waiting_since = time.monotonic()
         self._waiting[name] = {part: np.ascontiguousarray(array) for part, array in arrays.items()}
         self._waiting_bytes += sum(array.nbytes for array in self._waiting[name].values())
-        if self._waiting_bytes >= self.shard_bytes:
+        age = time.monotonic() - self._waiting_since
+        if self._waiting_bytes >= self.shard_bytes or age >= SHARD_SECONDS:
             self.flush()
 
     def flush(self) -> None:

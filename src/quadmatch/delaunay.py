@@ -131,7 +131,7 @@ def _triangulate(unique: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _attach_left_out(adjacency: NDArray[np.float32], unique: NDArray[np.float64]) -> None:
-    """A point that the triangulation could not tell from another shares the neighbours of the nearest used."""
+    """A point that the triangulation could not tell from another shares the nearest used one's neighbours."""
     used = np.flatnonzero(adjacency.sum(1) > 1)
     for point in np.flatnonzero(adjacency.sum(1) == 1):
         twin = used[((unique[used] - unique[point]) ** 2).sum(1).argmin()]

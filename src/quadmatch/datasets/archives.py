@@ -68,11 +68,15 @@ def resolve(name: str, root: Path | str | None) -> list[Path]:
     """Folders in which a data set is looked for, given a root, a mirror, an archive or an unpacked copy.
 
     A root that was prepared gives its parts. Archives that are found packed are prepared in the default root.
+    Without a root, that is the default root or, if nothing is there, the mirror `$QUADMATCH_MIRROR`.
     """
     folder = Path(root).expanduser() if root is not None else default_root()
     for prepared in (folder / name, folder):
         if parts := list_parts(prepared):
             return parts
+    mirror = os.environ.get("QUADMATCH_MIRROR")
+    if root is None and mirror and Path(mirror).exists():
+        folder = Path(mirror)
     hint = f"`quadmatch data prepare {name} --mirror DIR` makes it"
     if not folder.exists():
         raise FileNotFoundError(f"{name}: there is no {folder}; {hint}")

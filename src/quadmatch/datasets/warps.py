@@ -58,7 +58,7 @@ class Warp:
         return np.asarray(top / below), np.asarray(below)
 
 
-def _square(points: Points, others: Points) -> Float[np.ndarray, "n k"]:
+def _square(points: Points, others: Float[np.ndarray, "k 2"]) -> Float[np.ndarray, "n k"]:
     """Squared distances."""
     x, y = points[:, :1] - others[:, 0], points[:, 1:] - others[:, 1]
     return np.asarray(x * x + y * y)

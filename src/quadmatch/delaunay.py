@@ -101,7 +101,7 @@ def _normalise(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
     half = coordinates / 2  # the extent of coordinates near the largest float would overflow
     centred = half - half.min(0)
     extent = float(centred.max())
-    return centred / extent if extent > 0 else centred
+    return np.asarray(centred / extent) if extent > 0 else centred
 
 
 @cache

@@ -50,6 +50,7 @@ def make_canvas(height: float, size: tuple[float, float] | None = None) -> tuple
 
 
 def show_image(axes: Axes, image: Any, left: float, height: float) -> None:
+    """Put the image, if there is one, into the panel that begins at `left`."""
     if image is not None:
         pixels = np.asarray(image)
         axes.imshow(
@@ -58,6 +59,7 @@ def show_image(axes: Axes, image: Any, left: float, height: float) -> None:
 
 
 def draw_edges(axes: Axes, points: Points, adjacency: NDArray[Any] | None) -> None:
+    """Each edge as wide as its weight says."""
     if adjacency is None:
         return
     from matplotlib.collections import LineCollection
@@ -77,6 +79,7 @@ def draw_lines(
     scores: NDArray[Any],
     judged: NDArray[np.bool_] | None,
 ) -> None:
+    """The match: green and red where it is judged, else coloured by score."""
     from matplotlib.collections import LineCollection
 
     segments = np.stack((left[pairs[:, 0]], right[pairs[:, 1]]), 1)
@@ -105,7 +108,7 @@ def draw_lines(
 
 
 def draw_nodes(axes: Axes, left: Points, right: Points, pairs: NDArray[np.int64]) -> None:
-    """Partners share a colour that runs across the source, so that a match is seen without following lines."""
+    """Partners share a colour that runs across the source: a match is seen without following lines."""
     from matplotlib import colormaps
 
     size = float(np.clip(1800 / max(len(left), len(right), 1), 8, 60))
@@ -118,8 +121,8 @@ def draw_nodes(axes: Axes, left: Points, right: Points, pairs: NDArray[np.int64]
     found = colours[partner] if len(left) else np.zeros((len(right), 4))
     for points, known, paint in ((left, matched, colours), (right, partner >= 0, found)):
         if known.any():
-            axes.scatter(
-                *points[known].T, s=size, c=paint[known], edgecolors="white", linewidths=0.6, zorder=4
-            )
+            x, y = points[known].T
+            axes.scatter(x, y, s=size, c=paint[known], edgecolors="white", linewidths=0.6, zorder=4)
         if (~known).any():
-            axes.scatter(*points[~known].T, s=size, c="white", edgecolors=ALONE, linewidths=1.2, zorder=4)
+            x, y = points[~known].T
+            axes.scatter(x, y, s=size, c="white", edgecolors=ALONE, linewidths=1.2, zorder=4)

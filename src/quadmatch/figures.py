@@ -45,8 +45,9 @@ def draw_match(
     """Both graphs side by side with their match; with `truth` lines are green or red, else coloured by score.
 
     Without points a graph is laid out from its edges; `source` and `target` are adjacency matrices (the
-    result's own if it knows them); images are arrays or PIL images that the points are pixels of; `truth` is a
-    0/1 matrix [N, M] or the target node of each source node (-1: none). With `path` the picture is also written.
+    result's own if it knows them); images are arrays or PIL images that the points are pixels of; `truth` is
+    a 0/1 matrix [N, M] or the target node of each source node (-1: none). With `path` the picture is also
+    written there.
     """
     source = _first(source, result.source)
     target = _first(target, result.target)

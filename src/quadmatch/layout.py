@@ -48,7 +48,7 @@ def _scale_classically(distances: Points) -> Points:
 
 def _pull(points: Points, steps: Points, weights: Points) -> Points:
     apart = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    pull = -weights * steps / np.maximum(apart, 1e-9)
+    pull: Points = -weights * steps / np.maximum(apart, 1e-9)
     np.fill_diagonal(pull, 0)
     np.fill_diagonal(pull, -pull.sum(1))
     return pull

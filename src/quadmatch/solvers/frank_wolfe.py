@@ -1,4 +1,4 @@
-"""Frank–Wolfe under the quadratic constraint: the soft scheme of training, and the hard one of inference."""
+"""Frank–Wolfe under the quadratic constraint: the soft, differentiable scheme of training."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from quadmatch.solvers.frank_wolfe_hard import frank_wolfe_hard
+from quadmatch.solvers.line_search import minimise_quartic
+from quadmatch.solvers.precision import leave_autocast
 from quadmatch.solvers.projection import project
-from quadmatch.solvers.quadratic import clear_padding, line_search, quadratic_gradient, quadratic_objective
+from quadmatch.solvers.quadratic import clear_padding, expand_along, quadratic_gradient, quadratic_objective
 from quadmatch.solvers.sinkhorn import sinkhorn
 
 __all__ = ["frank_wolfe", "frank_wolfe_hard", "quadratic_gradient", "quadratic_objective"]
 
 
+@leave_autocast
 def frank_wolfe(
     unary: Float[Tensor, "B N M"],
     source: Float[Tensor, "B N N"],
@@ -33,31 +36,30 @@ def frank_wolfe(
     detach: bool = False,
     sinkhorn_iterations: int = 20,
 ) -> Float[Tensor, "B N M"]:
-    """Soft assignment that lowers weight·‖A − XBXᵀ‖² − (1 − weight)·Σ unary∘X, differentiable in every input.
+    """Soft assignment that lowers weight·‖A − XBXᵀ‖² − (1 − weight)·Σ unary∘X; differentiable in every input.
 
-    Each of `outer` rounds makes `inner` steps X ← X + ε(S − X), then projects X by Sinkhorn (Algorithm 1 of "Deep
-    Graph Matching under Quadratic Constraint", CVPR 2021). S is the direction: `entropic` is Sinkhorn of the negative
-    gradient at `temperature`; `shifted` is plain Sinkhorn of the negative gradient minus its smallest entry, as in the
-    released code. ε is 2/(k+2) with k from 0 in each round, or the exact minimum along the segment. `detach` computes
-    directions without gradient, so that it flows through the steps alone. `start` is Sinkhorn of `unary` if not given.
+    Each of `outer` rounds makes `inner` steps X ← X + ε(S − X), then projects X by Sinkhorn (Algorithm 1 of
+    "Deep Graph Matching under Quadratic Constraint", CVPR 2021). S is the direction: `entropic`, Sinkhorn
+    of the negative gradient at `temperature`, or `shifted`, plain Sinkhorn of the negative gradient minus
+    its least entry, as in the released code. ε is 2/(k+2), k from 0 in each round, or the exact minimum
+    along the segment. `detach` finds directions without gradient, which then flows through the steps alone.
+    `start` is Sinkhorn of `unary` if None.
     """
     if outer < 0 or inner < 0 or not 0 <= weight <= 1:
         raise ValueError(
             f"frank_wolfe needs outer, inner >= 0 and 0 <= weight <= 1, got {outer}, {inner} and {weight}"
         )
-    if direction not in ("entropic", "shifted") or step not in ("schedule", "line_search"):
-        raise ValueError(
-            f"direction is 'entropic' or 'shifted', step 'schedule' or 'line_search', got {direction!r} and {step!r}"
-        )
-    if mask is None:
-        mask = torch.ones_like(unary, dtype=torch.bool)
+    if direction not in ("entropic", "shifted"):
+        raise ValueError(f"direction must be 'entropic' or 'shifted', got {direction!r}")
+    if step not in ("schedule", "line_search"):
+        raise ValueError(f"step must be 'schedule' or 'line_search', got {step!r}")
     unary, source, target = clear_padding(unary, source, target, mask)
     if unary.numel() == 0:
-        return unary
+        return unary.clone()
     if start is None:
         x = sinkhorn(unary, mask, temperature=temperature, iterations=sinkhorn_iterations)
     else:
-        x = start.where(mask, 0)
+        x = (start if mask is None else start.where(mask, 0)).to(unary.dtype)
     for _ in range(outer):
         for k in range(inner):
             with torch.no_grad() if detach else nullcontext():
@@ -66,16 +68,17 @@ def frank_wolfe(
             if step == "schedule":
                 x = x + 2 / (k + 2) * (s - x)
             else:
-                size = line_search(x, s - x, unary, source, target, weight=weight)
-                x = x + size[:, None, None] * (s - x)
+                quartic = expand_along(x, s - x, unary, source, target, weight=weight)
+                x = x + minimise_quartic(quartic)[:, None, None] * (s - x)
         x = project(x, mask, iterations=sinkhorn_iterations)
     return x
 
 
 def _find_direction(
-    downhill: Tensor, mask: Tensor, direction: str, temperature: float, iterations: int
-) -> Float[Tensor, "B N M"]:
+    downhill: Tensor, mask: Tensor | None, direction: str, temperature: float, iterations: int
+) -> Tensor:
     if direction == "entropic":
         return sinkhorn(downhill, mask, temperature=temperature, iterations=iterations)
-    least = downhill.where(mask, torch.inf).flatten(1).amin(1)[:, None, None]
-    return project((downhill - least).where(mask, 0), mask, iterations=iterations)
+    kept = downhill if mask is None else downhill.where(mask, torch.inf)
+    shifted = kept - kept.amin((1, 2), keepdim=True)
+    return project(shifted if mask is None else shifted.where(mask, 0), mask, iterations=iterations)

@@ -18,8 +18,8 @@ def hungarian(
 ) -> Float[Tensor, "B N M"]:
     """0/1 assignment that maximises Σ scores∘X, exactly; min(n, m) matches in each pair.
 
-    With `threshold`, the partial assignment that maximises Σ (scores − threshold)∘X: a match that is not worth more
-    than the threshold is not made. Nodes that the mask leaves out, in any place, stay unmatched.
+    With `threshold`, the partial assignment that maximises Σ (scores − threshold)∘X: a match that is not
+    worth more than the threshold is not made. Nodes that the mask leaves out, in any place, stay unmatched.
     """
     from quadmatch.solvers.linear_assignment import solve_batch
 
@@ -27,7 +27,7 @@ def hungarian(
         raise ValueError(f"threshold must be finite or None, got {threshold}")
     values = scores.detach().to("cpu", torch.float64).contiguous()
     if mask is None:
-        rows, columns = (torch.ones(values.shape[:1] + (size,), dtype=torch.bool) for size in values.shape[1:])
+        rows, columns = (torch.ones((len(values), size), dtype=torch.bool) for size in values.shape[1:])
     else:
         rows, columns = mask.any(2).cpu(), mask.any(1).cpu()
     chosen = torch.zeros_like(values)

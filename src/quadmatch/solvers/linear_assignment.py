@@ -7,35 +7,23 @@ problems", Computing 38, 1987; D. F. Crouse, "On implementing 2D rectangular ass
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar, cast
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from quadmatch.solvers.compilation import compile_loop
 
 Matrix = NDArray[np.float64]
 Batch = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Vector = NDArray[np.float64]
 Index = NDArray[np.int64]
-Function = TypeVar("Function", bound=Callable[..., object])
 
 
-def _compile(function: Function, fastmath: bool | set[str] = False) -> Function:
-    """Compiled once a machine, or once a process where no folder can be written to."""
-    try:
-        return cast(Function, njit(function, cache=True, nogil=True, fastmath=fastmath))
-    except RuntimeError:
-        return cast(Function, njit(function, nogil=True, fastmath=fastmath))
+# Without NaN the search for the nearest column becomes one vector instruction after another.
+FINITE = {"nnan", "nsz"}
 
 
-def _compile_finite(function: Function) -> Function:
-    """Without NaN the search for the nearest column becomes one vector instruction after another."""
-    return _compile(function, {"nnan", "nsz"})
-
-
-@_compile_finite
+@compile_loop(fastmath=FINITE)
 def _begin(cost: Matrix, u: Vector, v: Vector, row_of: Index, column_of: Index) -> None:
     """Feasible potentials from the smallest entries, and the matches that these alone settle."""
     n, m = cost.shape
@@ -57,7 +45,7 @@ def _begin(cost: Matrix, u: Vector, v: Vector, row_of: Index, column_of: Index) 
             row_of[best], column_of[i] = i, best
 
 
-@_compile_finite
+@compile_loop(fastmath=FINITE)
 def _solve(cost: Matrix, row_of: Index, reals: Matrix, integers: NDArray[np.int64]) -> None:
     """Fill `row_of[column]` with the row that takes it, −1 if none; 1 ≤ rows ≤ columns.
 
@@ -109,9 +97,11 @@ def _solve(cost: Matrix, row_of: Index, reals: Matrix, integers: NDArray[np.int6
             column_of[i], j = j, column_of[i]
 
 
-@_compile
-def _read_costs(scores: Matrix, left: Index, right: Index, swap: bool, threshold: float, cost: Matrix) -> bool:
-    """Costs of the real nodes: minus what a match is worth above the threshold, zero if below; False if not finite."""
+@compile_loop()
+def _read_costs(
+    scores: Matrix, left: Index, right: Index, swap: bool, threshold: float, cost: Matrix
+) -> bool:
+    """Cost of each match: minus its worth above the threshold, at most zero; False if not finite."""
     huge = abs(threshold) > 1e300 and threshold > -np.inf
     zero = 0.0
     for i in range(len(left)):
@@ -130,7 +120,7 @@ def _read_costs(scores: Matrix, left: Index, right: Index, swap: bool, threshold
     return zero == 0.0
 
 
-@_compile
+@compile_loop()
 def _list_true(flags: Flags, into: Index) -> Index:
     count = 0
     for k in range(len(flags)):
@@ -140,9 +130,9 @@ def _list_true(flags: Flags, into: Index) -> Index:
     return into[:count]
 
 
-@_compile
+@compile_loop()
 def solve_batch(scores: Batch, rows: Flags, columns: Flags, threshold: float, chosen: Batch) -> bool:
-    """Mark the best matches in `chosen`; a threshold of −inf leaves no node out. False if scores are not finite."""
+    """Mark the best matches in `chosen`; a threshold of −inf leaves no node out; False if not finite."""
     size = max(scores.shape[1], scores.shape[2])
     costs, reals, integers = np.empty(size * size), np.empty((5, size)), np.empty((6, size), np.int64)
     for b in range(scores.shape[0]):

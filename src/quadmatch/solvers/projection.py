@@ -6,17 +6,21 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from quadmatch.solvers.precision import leave_autocast
+
 FLOOR = 1e-10
-"""Least weight of a match relative to the largest of its pair: a node without any weight gets an even share."""
+"""Least weight of a match relative to the largest of its pair: a node without weight gets an even share."""
 
 
+@leave_autocast
 def project(
     values: Float[Tensor, "B N M"], mask: Bool[Tensor, "B N M"] | None = None, *, iterations: int = 20
 ) -> Float[Tensor, "B N M"]:
-    """Matrix nearest to non-negative `values` in relative entropy whose rows and columns make a soft assignment.
+    """Soft assignment nearest to non-negative `values` in relative entropy.
 
-    The smaller side sums to one, the larger to at most one; a matrix that does already stays as it is. The scale of a
-    pair's values is irrelevant, padding is exactly zero. `iterations` counts normalisations of one side.
+    The smaller side sums to one, the larger to at most one; a matrix that does already stays as it is. The
+    scale of a pair's values is irrelevant, padding is exactly zero. `iterations` counts normalisations of
+    one side.
     """
     if values.numel() == 0:
         return values.clone()

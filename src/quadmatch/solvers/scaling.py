@@ -1,13 +1,14 @@
 """Row and column scaling of a padded batch of matrices: the loops behind `sinkhorn`.
 
-A scaling turns a positive kernel K into X = diag(u) K diag(v). Each half-step sets u or v so that rows or columns,
-together with whatever slack they have, sum to one. The linear loop works on u and v with one matrix-vector product
-a half-step; the log loop works on their logarithms f and g and is exact for any range of the kernel. Both end by
-shrinking the rows (and columns) that still sum to more than one.
+A scaling turns a positive kernel K into X = diag(u) K diag(v). Each half-step sets u or v so that rows or
+columns, together with whatever slack they have, sum to one. The linear loop works on u and v with one
+matrix-vector product a half-step; the log loop works on their logarithms f and g and is exact for any range
+of the kernel. Both end by shrinking the rows (and columns) that still sum to more than one.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +21,7 @@ FAR = -1e30
 
 @dataclass(frozen=True)
 class Sides:
-    """Which rows and columns are real and what slack they have; None means that all are, or that none has any."""
+    """Which rows and columns are real and what slack they have; None: all are, or none has any."""
 
     rows: Bool[Tensor, "B N 1"] | None
     columns: Bool[Tensor, "B 1 M"] | None
@@ -38,6 +39,8 @@ def scale_linear(
     blank_column = 0.0 if sides.columns is None else (~sides.columns).to(kernel.dtype)
     slack = 0.0 if sides.slack is None else sides.slack.exp()
     u, v = torch.ones_like(kernel[:, :, :1]), torch.ones_like(kernel[:, :1, :])
+    if sides.slack is not None:
+        v = _begin_slack(slack, kernel.amax(1, keepdim=True)).expand_as(v)
     active: Tensor | None = None
     for half in range(iterations):
         if half % 2 == 0:
@@ -69,6 +72,10 @@ def scale_log(
     if sides.surplus is not None:
         spare_column, spare_row = _log_mass(sides.surplus), _log_mass(-sides.surplus)
     f, g = torch.zeros_like(logits[:, :, :1]), torch.zeros_like(logits[:, :1, :])
+    if sides.slack is not None:
+        peak = logits.amax(1, keepdim=True) + math.log(4)
+        both = 0.5 * torch.logaddexp(2 * sides.slack.expand_as(peak), peak)
+        g = _clear(math.log(2) - torch.logaddexp(sides.slack.expand_as(both), both), sides.columns)
     active: Tensor | None = None
     for half in range(iterations):
         if half % 2 == 0:
@@ -94,6 +101,15 @@ def scale_log(
     if iterations % 2:
         g = torch.minimum(g, _clear(-torch.logsumexp(logits + f, 1, keepdim=True), sides.columns))
     return (logits + f + g).exp()
+
+
+def _begin_slack(slack: Tensor | float, peak: Tensor) -> Tensor:
+    """Scaling of a column that could only be matched to its best row, or not at all.
+
+    The solution of Kv² + kv = 1. From an even start such a column, which is the rule at low temperature, would
+    come near it only as 1/t.
+    """
+    return 2 / (slack + (slack * slack + 4 * peak).sqrt())
 
 
 def _sum_real(scale: Tensor, real: Tensor | None) -> Tensor:

@@ -8,12 +8,17 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from quadmatch.solvers.precision import leave_autocast
 from quadmatch.solvers.scaling import FAR, Sides, scale_linear, scale_log
 
 LINEAR_RANGE = {torch.float32: 30.0, torch.float64: 300.0}
-"""Range of the logits up to which the linear loop, its squares and its gradients stay inside the number format."""
+"""Range of logits up to which the linear loop, its squares and its gradients stay inside the format."""
+
+LEAST = -1e9
+"""Least logit, relative to the largest of its pair: far below what could matter, potentials exact to 1e-7."""
 
 
+@leave_autocast
 def sinkhorn(
     scores: Float[Tensor, "B N M"],
     mask: Bool[Tensor, "B N M"] | None = None,
@@ -25,11 +30,11 @@ def sinkhorn(
 ) -> Float[Tensor, "B N M"]:
     """Soft assignment: argmax over X of ⟨scores, X⟩ + temperature · entropy(X), by alternating normalisation.
 
-    The smaller side of a pair sums to one and the larger side to at most one: a slack row or column of mass |n − m|
-    takes the rest. With `slack` every node may stay unmatched, and a pair is worth matching where its score exceeds
-    `slack`. `iterations` counts normalisations of one side, rows first; a pair stops earlier once its row sums are
-    within `tolerance` of their target. `mask` is the outer product of the two node masks. Rows and columns never sum
-    to more than one, padding is exactly zero.
+    The smaller side of a pair sums to one and the larger side to at most one: a slack row or column of mass
+    |n − m| takes the rest. With `slack` every node may stay unmatched, and a pair is worth matching where
+    its score exceeds `slack`. `iterations` counts normalisations of one side, rows first; a pair stops
+    earlier once its row sums are within `tolerance` of their target. `mask` is the outer product of the two
+    node masks. Rows and columns never sum to more than one, padding is exactly zero.
 
     The work is done in log domain, or by an equal linear loop wherever the range of the scores allows it.
     """
@@ -44,12 +49,11 @@ def sinkhorn(
     peak, spread = _measure(scores.detach(), kept.detach(), mask, temperature, slack)
     work = _choose_dtype(scores, spread)
     logits = (kept.to(work) - peak.to(work)) / temperature
-    between = None if slack is None else (slack - peak.to(work)) / (2 * temperature)
+    between = None if slack is None else ((slack - peak.to(work)) / (2 * temperature)).clamp(min=LEAST)
     sides = _describe(logits, mask, between)
-    if spread <= LINEAR_RANGE.get(work, 0.0):
+    if spread <= LINEAR_RANGE[work]:
         return scale_linear(logits.exp(), sides, iterations, tolerance).to(scores.dtype)
-    # The floor is far below anything that could matter and keeps potentials exact to 1e-7.
-    logits = logits.clamp(min=-1e9)
+    logits = logits.clamp(min=LEAST)
     logits = logits if mask is None else logits.where(mask, FAR)
     return scale_log(logits, sides, iterations, tolerance).to(scores.dtype)
 
@@ -76,8 +80,8 @@ def _measure(
 
 def _choose_dtype(scores: Tensor, spread: float) -> torch.dtype:
     """Double precision wherever single would lose digits: potentials grow with the range of the logits."""
-    single = spread <= LINEAR_RANGE.get(scores.dtype, 0.0) or scores.device.type == "mps"
-    return scores.dtype if single else torch.float64
+    single = spread <= LINEAR_RANGE[torch.float32] or scores.device.type == "mps"
+    return torch.float32 if single and scores.dtype != torch.float64 else torch.float64
 
 
 def _describe(logits: Tensor, mask: Tensor | None, slack: Tensor | None) -> Sides:

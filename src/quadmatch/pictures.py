@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -117,7 +116,7 @@ def read_points(points: Any, name: str = "points") -> Float[np.ndarray, "K 2"]:
 
 
 def find_box(
-    points: Float[np.ndarray, "K 2"], width: int, height: int, box: Sequence[float] | None, name: str = "box"
+    points: Float[np.ndarray, "K 2"], width: int, height: int, box: Any = None, name: str = "box"
 ) -> Box:
     """The part of the given box (x0, y0, x1, y1) in the picture; without one, the keypoints' with a margin.
 

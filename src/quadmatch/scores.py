@@ -82,20 +82,25 @@ def average(scores: Sequence[Scores]) -> Scores:
 
 
 def _draw(evaluation: Evaluation) -> Table:
+    from rich.box import SIMPLE
     from rich.table import Table
 
     about = evaluation.about
     heading = " ".join(str(about[key]) for key in ("model", "dataset", "split") if key in about)
-    table = Table(title=heading or None, caption=f"{evaluation.protocol}, pairs {evaluation.pairs_hash}")
-    table.add_column("class")
+    caption = f"{evaluation.protocol}, pairs {evaluation.pairs_hash}, percent"
+    rare = [name for name, scores in evaluation.classes.items() if scores.objects < RARE]
+    if rare:
+        caption += f"; common: without {', '.join(rare)}, which have fewer than {RARE} objects"
+    table = Table(title=heading or None, caption=caption, box=SIMPLE)
+    table.add_column("class", no_wrap=True)
     for name in ("accuracy", "by pair", "precision", "recall", "F1", "pairs", "objects"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for name, scores in evaluation.classes.items():
         table.add_row(name, *_format(scores))
     table.add_section()
     table.add_row("mean", *_format(evaluation.mean), style="bold")
-    if evaluation.mean_common.objects != evaluation.mean.objects:
-        table.add_row(f"mean of classes with {RARE} objects or more", *_format(evaluation.mean_common))
+    if rare:
+        table.add_row("mean, common", *_format(evaluation.mean_common))
     return table
 
 

@@ -38,7 +38,7 @@ class Request(NamedTuple):
 
     image: Any
     points: Any
-    box: Sequence[float] | None = None
+    box: Any = None
     name: str = "image"
     """What errors call it."""
 

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from torch import nn
+
+import quadmatch.subjects as subjects_module
+from quadmatch.datasets.gathering import gather_pairs, tabulate
+from quadmatch.datasets.photo_warps import photo_warps
+from quadmatch.features.extractor import build_extractor
+from quadmatch.features.vgg import VGG16
+from quadmatch.layers.quadratic_constraint import QuadraticConstraint
+from quadmatch.matcher import Matcher, relocate
+from quadmatch.matching import Features
+from quadmatch.methods.dot_product import DotProduct
+from quadmatch.subjects import Request, pair_requests
+
+RANDOM = np.random.default_rng(0)
+PICTURE = RANDOM.integers(0, 256, (48, 64, 3), dtype=np.uint8)
+POINTS = RANDOM.uniform(4, 44, (9, 2))
+
+
+@pytest.fixture(scope="module")
+def extractor():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        state = VGG16("relu5_3").state_dict()
+    return build_extractor("frozen", weights=state, precision="float32,contiguous,1", size=48)
+
+
+@pytest.fixture(scope="module")
+def matcher(extractor) -> Matcher:
+    return Matcher(extractor, QuadraticConstraint(DotProduct(temperature=0.02), outer=1)).eval()
+
+
+def test_a_picture_matches_itself_in_the_users_order(matcher) -> None:
+    order = RANDOM.permutation(9)
+    result = matcher.match(PICTURE, POINTS, PICTURE, POINTS[order])
+    assert result.pairs[:, 0].tolist() == list(range(9))
+    assert (order[result.pairs[:, 1]] == result.pairs[:, 0]).all()
+    assert result.assignment.shape == (9, 9)
+    assert np.allclose(result.scores, result.assignment[tuple(result.pairs.T)])
+    assert result.source.shape == (9, 9)
+    moved = result.target[np.ix_(result.pairs[:, 1], result.pairs[:, 1])]
+    expected = 0.1 * np.square(result.source - moved).sum() - 0.9 * result.scores.sum()
+    assert result.objective == pytest.approx(expected, abs=1e-4)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 5), st.integers(0, 5), st.booleans(), st.booleans(), st.integers(0, 3))
+def test_any_numbers_of_points(matcher, rows, columns, partial, constraint, kind) -> None:
+    place = {0: POINTS, 1: POINTS[:1].repeat(9, 0), 2: POINTS * [1, 0], 3: POINTS * 10 - 200}[kind]
+    given = PICTURE, place[:rows], PICTURE, POINTS[:columns]
+    result = matcher.match(*given, partial=partial, constraint=constraint)
+    assert result.assignment.shape == (rows, columns)
+    assert np.isfinite(result.assignment).all()
+    assert len(result.pairs) == len(result.scores)
+    assert len(result.pairs) <= min(rows, columns) if partial else len(result.pairs) == min(rows, columns)
+    assert len(set(result.pairs[:, 0])) == len(set(result.pairs[:, 1])) == len(result.pairs)
+
+
+def test_lists_give_what_single_pairs_give_and_prepare_each_picture_once(matcher, monkeypatch) -> None:
+    other = Image.fromarray(PICTURE[::-1].copy())
+    images, points = [PICTURE, other, PICTURE, PICTURE], [POINTS, POINTS[:4], POINTS[2:7], POINTS]
+    targets, goals = [other, other, PICTURE, other], [POINTS, POINTS[:4], POINTS, POINTS[:1]]
+    single = [matcher.match(*one) for one in zip(images, points, targets, goals)]
+    seen = []
+    extract = matcher.features.extract
+    monkeypatch.setattr(matcher.features, "extract", lambda i, p: seen.append(len(i)) or extract(i, p))
+    monkeypatch.setattr(subjects_module, "ENTRIES", 100)
+    several = matcher.match(images, points, targets, goals)
+    assert sum(seen) == 5
+    for one, alone in zip(several, single):
+        assert np.array_equal(one.pairs, alone.pairs)
+        assert np.allclose(one.assignment, alone.assignment, atol=1e-4)
+    assert matcher.match([], [], [], []) == []
+
+
+def test_boxes_say_what_is_seen(matcher) -> None:
+    moved = np.zeros((100, 100, 3), np.uint8)
+    moved[30:78, 20:84] = PICTURE
+    points = POINTS[:5] + np.array([20, 30])
+    alone = matcher.match(PICTURE, POINTS[:5], PICTURE, POINTS, box_a=(0, 0, 64, 48))
+    again = matcher.match(moved, points, PICTURE, POINTS, box_a=(20, 30, 84, 78))
+    assert np.allclose(alone.assignment, again.assignment, atol=1e-3)
+    whole = matcher.match([moved], [points], [PICTURE], [POINTS], box_a=[(0, 0, 100, 100)])[0]
+    assert not np.allclose(alone.assignment, whole.assignment, atol=1e-3)
+
+
+def test_constraint_off_is_a_plain_head(matcher, extractor) -> None:
+    plain = Matcher(extractor, DotProduct(temperature=0.02), weight=0.0)
+    expected = plain.match(PICTURE, POINTS, PICTURE[::-1], POINTS[::-1])
+    found = matcher.match(PICTURE, POINTS, PICTURE[::-1], POINTS[::-1], constraint=False)
+    assert np.array_equal(found.pairs, expected.pairs)
+    assert np.allclose(found.assignment, expected.assignment)
+    constrained = matcher.match(PICTURE, POINTS, PICTURE[::-1], POINTS[::-1])
+    assert not np.allclose(constrained.assignment, expected.assignment, atol=1e-3)
+
+
+def test_matching_leaves_the_mode_as_it_was(matcher) -> None:
+    seen = []
+    hook = matcher.head.register_forward_hook(lambda module, given, result: seen.append(module.training))
+    matcher.train()
+    matcher.match(PICTURE, POINTS, PICTURE, POINTS)
+    hook.remove()
+    assert matcher.training
+    assert seen == [False]
+    matcher.eval()
+
+
+def test_bad_input_is_named(matcher, tmp_path) -> None:
+    (tmp_path / "bad.jpg").write_bytes(b"bad")
+    with pytest.raises(ValueError, match=r"image_b: cannot read the picture .*bad\.jpg"):
+        matcher.match(PICTURE, POINTS, tmp_path / "bad.jpg", POINTS)
+    with pytest.raises(ValueError, match=r"points of image_b\[1\] must be finite"):
+        matcher.match([PICTURE] * 2, [POINTS] * 2, [PICTURE] * 2, [POINTS, POINTS * np.nan])
+    with pytest.raises(ValueError, match=r"points of image_a must have the shape \[K, 2\]"):
+        matcher.match(PICTURE, POINTS.T, PICTURE, POINTS)
+    with pytest.raises(ValueError, match="box of image_a"):
+        matcher.match(PICTURE, POINTS, PICTURE, POINTS, box_a=(5, 5, 5, 5))
+    with pytest.raises(TypeError, match="both"):
+        matcher.match([PICTURE], [POINTS], PICTURE, POINTS)
+    with pytest.raises(ValueError, match="image_a has 1 pictures and image_b 2"):
+        matcher.match([PICTURE], [POINTS], [PICTURE] * 2, [POINTS] * 2)
+    with pytest.raises(ValueError, match="2 pictures, 1 lists of points and 2 boxes"):
+        matcher.match([PICTURE] * 2, [POINTS], [PICTURE] * 2, [POINTS] * 2)
+    with pytest.raises(TypeError, match="FeatureExtractor"):
+        Matcher(nn.Identity(), DotProduct()).prepare([Request(PICTURE, POINTS)])
+
+
+def test_requests_of_one_object_are_one() -> None:
+    given = ["a.png", "b.png"], [POINTS, POINTS], ["b.png", "b.png"], [POINTS, POINTS + 1]
+    requests, source, target = pair_requests(*given)
+    assert [(one.image, one.name) for one in requests] == [
+        ("a.png", "image_a[0]"),
+        ("b.png", "image_a[1]"),
+        ("b.png", "image_b[1]"),
+    ]
+    assert (source, target) == ([0, 1], [1, 2])
+
+
+class Recorder(nn.Module):
+    def forward(self, pair, source, target):
+        self.seen = source, target
+        return DotProduct()(pair, source, target)
+
+
+def test_features_are_gathered_by_pair() -> None:
+    objects = photo_warps(split="test", views=2, keypoints=4)[:4]
+    table = tabulate(objects)
+    batch = gather_pairs(table, np.array([2, 0, 3]), np.array([3, 1, 2]))
+    features = Features(torch.rand(4, 4, 3), torch.rand(4, 4, 3), torch.rand(4, 2))
+    head = Recorder()
+    Matcher(nn.Identity(), head).compare(features, batch)
+    source, target = head.seen
+    for row, (left, right) in enumerate(((2, 3), (0, 1), (3, 2))):
+        assert torch.equal(source.local[row], features.local[left, batch.source_nodes[row]])
+        assert torch.equal(target.edge[row], features.edge[right, batch.target_nodes[row]])
+        assert torch.equal(target.whole[row], features.whole[right])
+    chosen = torch.tensor([3, 1, 0, 2])
+    smaller = Features(features.local[chosen], features.edge[chosen], features.whole[chosen])
+    Matcher(nn.Identity(), head).compare(smaller, relocate(batch, chosen))
+    assert torch.equal(head.seen[0].local, source.local)
+    assert torch.equal(head.seen[1].whole, target.whole)
+    with pytest.raises(ValueError, match="every object"):
+        relocate(batch, torch.tensor([0, 1]))

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PIL import Image
+
+from quadmatch.pictures import crop, find_box, read_pixels, read_points
+
+RANDOM = np.random.default_rng(0)
+COLOUR = RANDOM.integers(0, 256, (20, 30, 3), dtype=np.uint8)
+
+
+def test_every_form_of_a_picture_gives_the_same_bytes(tmp_path) -> None:
+    path = tmp_path / "ä picture.png"
+    Image.fromarray(COLOUR).save(path)
+    forms = [path, str(path), Image.fromarray(COLOUR), COLOUR, COLOUR / 255, COLOUR.astype(np.float32)]
+    forms += [COLOUR.astype(np.int64), COLOUR.astype(np.uint16) * 257]
+    for form in forms:
+        assert np.array_equal(read_pixels(form), COLOUR)
+
+
+def test_grey_alpha_and_sixteen_bits() -> None:
+    grey = COLOUR[..., 0]
+    for form in (grey, grey[..., None], Image.fromarray(grey), Image.fromarray(grey.astype(np.uint16) * 257)):
+        assert np.array_equal(read_pixels(form), np.repeat(grey[..., None], 3, -1))
+    assert read_pixels(grey > 128).max() == 255
+    alpha = np.concatenate([COLOUR, np.zeros_like(COLOUR[..., :1])], -1)
+    assert (read_pixels(alpha) == 255).all()
+    assert (read_pixels(Image.fromarray(alpha)) == 255).all()
+    alpha[..., 3] = 255
+    assert np.array_equal(read_pixels(alpha), COLOUR)
+    assert np.array_equal(read_pixels(Image.fromarray(alpha)), COLOUR)
+    assert read_pixels(Image.fromarray(COLOUR).convert("CMYK")).shape == COLOUR.shape
+    assert read_pixels(Image.fromarray(COLOUR).quantize(16)).shape == COLOUR.shape
+
+
+def test_pictures_are_turned_upright(tmp_path) -> None:
+    picture = Image.fromarray(COLOUR)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned clockwise by a quarter
+    path = tmp_path / "turned.png"
+    picture.save(path, exif=exif)
+    assert np.array_equal(read_pixels(path), np.rot90(COLOUR, -1))
+
+
+def test_an_animation_is_its_first_frame(tmp_path) -> None:
+    frames = [Image.fromarray(np.full((8, 8, 3), value, np.uint8)) for value in (0, 255)]
+    frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
+    assert read_pixels(tmp_path / "a.gif").max() == 0
+
+
+def test_what_is_no_picture_is_named(tmp_path) -> None:
+    (tmp_path / "text.png").write_text("no picture")
+    Image.fromarray(RANDOM.integers(0, 256, (64, 64, 3), dtype=np.uint8)).save(tmp_path / "whole.jpg")
+    (tmp_path / "cut.jpg").write_bytes((tmp_path / "whole.jpg").read_bytes()[:900])
+    for name in ("text.png", "cut.jpg"):
+        with pytest.raises(ValueError, match=rf"image_a: cannot read the picture .*{name}"):
+            read_pixels(tmp_path / name, "image_a")
+    with pytest.raises(ValueError, match="image_a: cannot read the picture"):
+        read_pixels(tmp_path, "image_a")
+    with pytest.raises(FileNotFoundError, match=r"image_b: there is no file .*none\.jpg"):
+        read_pixels(tmp_path / "none.jpg", "image_b")
+    with pytest.raises(TypeError, match="image_a must be a path, a PIL image or a numpy array, got int"):
+        read_pixels(3, "image_a")
+    bad = [np.zeros((2, 2, 2)), np.zeros((0, 4)), np.zeros(4), np.full((2, 2), np.nan), -np.ones((2, 2))]
+    for array in bad:
+        with pytest.raises(ValueError, match="image"):
+            read_pixels(array)
+    with pytest.raises(TypeError, match="numbers"):
+        read_pixels(np.array([["a"]]))
+
+
+def test_points_are_checked() -> None:
+    for empty in ([], np.zeros((0, 2)), [[]]):
+        assert read_points(empty).shape == (0, 2)
+    assert read_points([(1, 2)]).dtype == np.float64
+    for bad, reason in (
+        ([1, 2], r"\[K, 2\]"),
+        ([[1, 2, 3]], r"\(1, 3\)"),
+        ([[1, np.nan]], "finite"),
+        ([[np.inf, 1]], "finite"),
+        ("ab", "numbers"),
+        ([[1], [1, 2]], "numbers"),
+        (np.zeros((2, 2, 2)), r"\(2, 2, 2\)"),
+    ):
+        with pytest.raises(ValueError, match=r"points_a.*" + reason):
+            read_points(bad, "points_a")
+
+
+coordinates = st.floats(-500, 500, allow_nan=False).map(lambda value: round(value, 2))
+
+
+@given(arrays(np.float64, st.tuples(st.integers(0, 6), st.just(2)), elements=coordinates))
+def test_a_box_lies_in_the_picture_and_holds_its_points(points) -> None:
+    x0, y0, x1, y1 = find_box(points, 200, 100, None)
+    assert 0 <= x0 < x1 <= 200
+    assert 0 <= y0 < y1 <= 100
+    inside = points[((points >= 0) & (points <= [200, 100])).all(1)]
+    if (x1 - x0, y1 - y0) != (200, 100) and len(inside):
+        assert ((inside >= [x0, y0]) & (inside <= [x1, y1])).all()
+    pixels, framed = crop(np.zeros((100, 200, 3), np.uint8), points, (x0, y0, x1, y1), 32)
+    assert pixels.shape == (32, 32, 3)
+    back = framed.astype(np.float64) * [(x1 - x0) / 32, (y1 - y0) / 32] + [x0, y0]
+    assert np.allclose(back, points, atol=1e-3)
+
+
+def test_a_given_box_is_clipped_or_refused() -> None:
+    points = np.array([[5.0, 5.0]])
+    assert find_box(points, 30, 20, (-5, 2, 10, 50)) == (0, 2, 10, 20)
+    assert find_box(points, 30, 20, None) == (0, 0, 30, 20)
+    for bad in ((5, 5, 5, 9), (9, 0, 1, 9), (0, 0, 1), (0, 0, np.nan, 1), (40, 40, 50, 50)):
+        with pytest.raises(ValueError, match="box of image_a"):
+            find_box(points, 30, 20, bad, "box of image_a")

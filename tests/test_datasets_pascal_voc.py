@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 from archive_fixtures import (
     TRAIN_KEPT,
@@ -107,6 +109,15 @@ def test_a_mirror_of_one_split_serves_that_split_only(tmp_path):
         prepare("pascal-voc", mirror=mirror, root=tmp_path / "both")
     assert list_names(tmp_path / "both", "trainval") == TRAIN_KEPT
     assert len(pascal_voc(tmp_path / "both", "test")) == 4
+
+
+def test_a_mirror_without_what_the_filter_drops_is_complete_by_its_count(tmp_path, monkeypatch):
+    needed = {picture: objects for picture, objects in VOC_TRAIN.items() if picture != "2008_000008"}
+    mirror = make_voc(tmp_path, needed)
+    with pytest.raises(FileNotFoundError, match="2008_000008"):
+        pascal_voc(mirror, "trainval")
+    monkeypatch.setitem(sys.modules["quadmatch.datasets.pascal_voc"].COMPLETE, "train", len(TRAIN_KEPT))
+    assert list_names(mirror, "trainval") == TRAIN_KEPT
 
 
 @pytest.mark.parametrize(

@@ -63,21 +63,21 @@ class Evaluation:
 
 def score(counts: Counts, objects: int) -> Scores:
     """The figures of one class."""
-    return Scores(
-        accuracy=100 * metrics.accuracy(counts),
-        accuracy_pairs=100 * metrics.accuracy_pairs(counts),
-        precision=100 * metrics.precision(counts),
-        recall=100 * metrics.recall(counts),
-        f1=100 * metrics.f1(counts),
-        pairs=len(counts.right),
-        objects=objects,
-    )
+    figures = {
+        "accuracy": metrics.accuracy(counts),
+        "accuracy_pairs": metrics.accuracy_pairs(counts),
+        "precision": metrics.precision(counts),
+        "recall": metrics.recall(counts),
+        "f1": metrics.f1(counts),
+    }
+    percent = {name: round(100 * figure, 4) for name, figure in figures.items()}
+    return Scores(**percent, pairs=len(counts.right), objects=objects)
 
 
 def average(scores: Sequence[Scores]) -> Scores:
     """Unweighted mean of the figures; pairs and objects are summed."""
     rows = np.array([astuple(one) for one in scores], dtype=np.float64)
-    means, sums = rows.mean(0)[:-2].tolist(), rows.sum(0)[-2:].astype(int).tolist()
+    means, sums = rows.mean(0)[:-2].round(4).tolist(), rows.sum(0)[-2:].astype(int).tolist()
     return Scores(*means, *sums)
 
 

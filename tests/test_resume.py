@@ -1,0 +1,129 @@
+"""A run that is killed, again and again, ends with the same bits as one that never was."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_experiment import tiny_experiment, write_tiny
+
+from quadmatch.checkpoints import FOLDER, PARTS, list_checkpoints, read_state
+from quadmatch.trainer import Trainer
+from quadmatch.training import fit, resume
+from quadmatch.training_log import LOG, cut_log, read_log
+
+STEPS = 20
+CHANGES = [f"training.steps={STEPS}", "training.checkpoint_steps=2", "training.log_every=1"]
+CHANGES += ["training.validate_every=9"]
+PROGRAM = """
+import sys
+from quadmatch.trainer import Trainer
+from quadmatch.training import fit, resume
+from quadmatch.experiment import check_experiment
+import json
+folder, tables = sys.argv[1:]
+if tables:
+    fit(check_experiment(json.loads(tables), "tiny"), folder, board=False)
+else:
+    resume(folder, board=False)
+"""
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("tiny"))
+
+
+def run_until_killed(folder: Path, tables: str, seconds: float) -> None:
+    """Train in a process of its own, and kill it `seconds` after it has made progress."""
+    before = list_checkpoints(folder)
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(folder), tables], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        while process.poll() is None and list_checkpoints(folder) == before:
+            time.sleep(0.005)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        output = process.communicate()[0].decode()
+        assert process.returncode == -signal.SIGKILL, output
+    finally:
+        process.kill()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_killed_at_random_moments(tiny, tmp_path) -> None:
+    experiment = tiny_experiment(tiny, CHANGES)
+    began = time.perf_counter()
+    fit(experiment, tmp_path / "whole", say=lambda line: None, board=False)
+    each = (time.perf_counter() - began) / STEPS
+    killed = tmp_path / "killed"
+    for tables in (experiment.model_dump_json(), ""):
+        run_until_killed(killed, tables, random.uniform(0, STEPS / 4 * each))
+        assert not read_state(killed)["finished"]
+    resume(killed, say=lambda line: None, board=False)
+    assert_same(killed, tmp_path / "whole")
+
+
+def assert_same(run: Path, other: Path) -> None:
+    """The same losses at the same steps, and the same bytes in the same checkpoints."""
+    kept, expected = (
+        [(line["step"], line["kind"], line.get("loss"), line["accuracy"]) for line in read_log(one)]
+        for one in (run, other)
+    )
+    assert kept == expected
+    assert list_checkpoints(run) == list_checkpoints(other)
+    assert read_state(run)["best"] == read_state(other)["best"]
+    for step in list_checkpoints(other):
+        for part in PARTS:
+            name = f"{FOLDER}/{step:08d}/{part}.safetensors"
+            assert (run / name).read_bytes() == (other / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [["features.level=local", "training.optimiser=adam"], ["features.level=full", "training.optimiser=sgd"]],
+)
+def test_interrupted_at_every_level(tiny, tmp_path, monkeypatch, changes: list[str]) -> None:
+    experiment = tiny_experiment(
+        tiny, ["training.steps=2", "training.checkpoint_steps=1", "training.average_decay=0", *changes]
+    )
+    fit(experiment, tmp_path / "whole", say=lambda line: None, board=False)
+    take_step = Trainer.take_step
+
+    def interrupt(self: Trainer, step: int, *arguments: Any) -> dict[str, float]:
+        if step == 1:
+            raise KeyboardInterrupt
+        return take_step(self, step, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "take_step", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fit(experiment, tmp_path / "interrupted", say=lambda line: None, board=False)
+    resume(tmp_path / "interrupted", say=lambda line: None, board=False)
+    assert_same(tmp_path / "interrupted", tmp_path / "whole")
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_again(tiny, tmp_path, monkeypatch) -> None:
+    def die(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("quadmatch.training.build_sampler", die)
+        with pytest.raises(KeyboardInterrupt):
+            fit(tiny_experiment(tiny), tmp_path / "run", say=lambda line: None, board=False)
+    assert resume(tmp_path / "run", say=lambda line: None, board=False).finished
+
+
+def test_a_line_that_was_cut_short_is_forgotten(tmp_path) -> None:
+    path = tmp_path / LOG
+    path.write_text('{"step": 1, "kind": "train"}\n{"step": 2, "kind": "train"}\n{"step": 3, "ki')
+    cut_log(path, 1)
+    assert path.read_text() == '{"step": 1, "kind": "train"}\n'
+    assert read_log(tmp_path) == [{"step": 1, "kind": "train"}]

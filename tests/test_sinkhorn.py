@@ -166,7 +166,7 @@ def test_projection_keeps_what_is_already_a_soft_assignment(rows: int, columns: 
 
 @pytest.mark.parametrize(("rows", "columns"), [(5, 5), (3, 6), (6, 3)])
 def test_projection_is_the_nearest_in_relative_entropy(rows: int, columns: int) -> None:
-    """No small feasible change makes the divergence smaller: moving weight round a rectangle keeps the sums."""
+    """No small feasible change makes it nearer: moving weight round a rectangle keeps the sums."""
     values = draw(11, 1, rows, columns)
     nearest = project(values, iterations=2000)
     small = 2 if rows <= columns else 1

@@ -1,25 +1,42 @@
-"""How inner loops are compiled; imported only by modules that are themselves imported when first needed."""
+"""How loops become machine code: numba, one thread, kept on disk; import it where a loop is about to run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from inspect import unwrap
-from typing import TypeVar, cast
+from typing import TypeVar, cast, overload
 
 from numba import njit
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+FINITE = frozenset({"nnan", "nsz", "contract", "reassoc", "arcp"})
+"""Finite numbers, and sums in any order: both let loops run as vector instructions."""
+FUSED = frozenset({"contract"})
+"""A product and a sum may be one instruction; NaN and infinity keep their meaning."""
 
-def compile_loop(*, fastmath: bool | set[str] = False) -> Callable[[Function], Function]:
-    """Compile a function once a machine, or once a process where no folder can be written to."""
 
-    def compile_function(function: Function) -> Function:
+@overload
+def compile_loop(function: Function) -> Function: ...
+@overload
+def compile_loop(*, fastmath: Set[str] = ...) -> Callable[[Function], Function]: ...
+def compile_loop(
+    function: Function | None = None, *, fastmath: Set[str] = frozenset()
+) -> Function | Callable[[Function], Function]:
+    """Compile at the first call, once a machine, or once a process where no folder can be written to.
+
+    Bare, finite numbers and sums in any order are assumed; with brackets, what `fastmath` says, else nothing.
+    """
+
+    def compile_function(function: Function, freedom: Set[str]) -> Function:
         # Tests wrap every function in a check of its types, which cannot be compiled.
-        plain = unwrap(function)
+        plain, allowed = unwrap(function), set(freedom) or False
         try:
-            return cast(Function, njit(plain, cache=True, nogil=True, fastmath=fastmath))
+            made = njit(plain, cache=True, nogil=True, error_model="numpy", fastmath=allowed)
         except RuntimeError:
-            return cast(Function, njit(plain, nogil=True, fastmath=fastmath))
+            made = njit(plain, nogil=True, error_model="numpy", fastmath=allowed)
+        return cast(Function, made)
 
-    return compile_function
+    if function is not None:
+        return compile_function(function, FINITE)
+    return lambda function: compile_function(function, fastmath)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quadmatch.solvers.compilation import compile_loop
+from quadmatch.solvers.compilation import FUSED, compile_loop
 
 
-@compile_loop(fastmath={"contract"})
+@compile_loop(fastmath=FUSED)
 def multiply_edges(
     edge: NDArray[Any],
     source: NDArray[np.int64],

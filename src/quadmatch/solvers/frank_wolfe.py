@@ -42,8 +42,8 @@ def frank_wolfe(
     "Deep Graph Matching under Quadratic Constraint", CVPR 2021). S is the direction: `entropic`, Sinkhorn
     of the negative gradient at `temperature`, or `shifted`, plain Sinkhorn of the negative gradient minus
     its least entry, as in the released code. ε is 2/(k+2), k from 0 in each round, or the exact minimum
-    along the segment. `detach` finds directions without gradient, which then flows through the steps alone.
-    `start` is Sinkhorn of `unary` if None.
+    along the segment. `detach` finds directions without gradient, which then flows through the steps alone:
+    not at all with 2/(k+2), whose first step has length one. `start` is Sinkhorn of `unary` if None.
     """
     if outer < 0 or inner < 0 or not 0 <= weight <= 1:
         raise ValueError(

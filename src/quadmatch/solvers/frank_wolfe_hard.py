@@ -8,14 +8,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from quadmatch.solvers.hungarian import hungarian
-from quadmatch.solvers.line_search import minimise_quartic
-from quadmatch.solvers.precision import leave_autocast
-from quadmatch.solvers.quadratic import clear_padding, expand_along, quadratic_gradient, quadratic_objective
 from quadmatch.solvers.solution import Solution
 
 
-@leave_autocast
 @torch.no_grad()
 def frank_wolfe_hard(
     unary: Float[Tensor, "B N M"],
@@ -27,74 +22,49 @@ def frank_wolfe_hard(
     weight: float = 0.1,
     iterations: int = 30,
     partial: float | None = None,
+    tolerance: float = 1e-2,
     step: Literal["line_search", "schedule"] = "line_search",
     masked_residual: bool = False,
 ) -> Solution:
     """Permutation that lowers weight·‖A − XBXᵀ‖² − (1 − weight)·Σ unary∘X, until X stops changing.
 
     Directions are Hungarian solutions of the negative gradient, the step is the exact minimum along the
-    segment or 2/(k+2), and the best permutation met on the way is kept: the result is never worse than
-    Hungarian of `start`, which is `start` itself if that is a permutation (of `unary` if None). With
-    `partial`, nodes may stay unmatched and unary scores count from that value on, also in the objective.
-    `masked_residual` compares edges only where the source has one, as the released code does.
+    segment or 2/(k+2), and the best permutation met on the way is kept: never worse than Hungarian of
+    `start` (`start` itself if that is a permutation; `unary` if None). A pair rests once no entry of X
+    changes by more than `tolerance`. With `partial`, nodes may stay unmatched and unary scores count from
+    that value on, also in the objective. `masked_residual` compares edges only where the source has one, as
+    the released code does. Each pair is solved by itself, on the processor, in double precision.
     """
     if iterations < 0 or not 0 <= weight <= 1 or step not in ("line_search", "schedule"):
         raise ValueError(
             "frank_wolfe_hard needs iterations >= 0, 0 <= weight <= 1 and step 'line_search' or 'schedule', "
             f"got {iterations}, {weight} and {step!r}"
         )
-    unary, source, target = clear_padding(unary, source, target, mask)
-    if partial is not None:
-        unary = unary - partial if mask is None else (unary - partial).where(mask, 0)
-    floor = None if partial is None else 0.0
-    initial = hungarian(unary if start is None else start, mask, threshold=floor).to(unary.dtype)
-    if unary.numel() == 0:
-        value = quadratic_objective(initial, unary, source, target, weight=weight)
-        return Solution(initial, value, torch.zeros_like(value, dtype=torch.long), value == value)
-    real = torch.ones_like(unary, dtype=torch.bool) if mask is None else mask
-    x = initial if start is None else start.to(unary.dtype).where(real, 0)
-    parts = (x, unary, source, target, real, initial)
-    met, last, taken, converged = _descend(parts, weight, iterations, floor, step, masked_residual)
-    rounded = hungarian(last, mask, threshold=None if floor is None else 0.5)
-    best, least = initial, torch.full_like(x[:, 0, 0], torch.inf)
-    for candidate in (initial, met, rounded):
-        value = quadratic_objective(
-            candidate, unary, source, target, weight=weight, masked_residual=masked_residual
-        )
-        better = value < least
-        best, least = torch.where(better[:, None, None], candidate, best), torch.where(better, value, least)
-    return Solution(best, least, taken, converged)
+    from quadmatch.solvers.hard_descent import Inputs, Options, Outputs, descend_batch
 
-
-def _descend(
-    parts: tuple[Tensor, ...], weight: float, iterations: int, floor: float | None, step: str, masked: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Of each pair: best permutation met, last X, steps taken, and whether it came to rest."""
-    x, *problem, mask, initial = parts
-    best, last = initial.clone(), x.clone()
-    value = torch.full_like(x[:, 0, 0], torch.inf)
-    taken = torch.zeros(len(x), dtype=torch.long, device=x.device)
-    alive = torch.arange(len(x), device=x.device)
-    for k in range(iterations):
-        downhill = -quadratic_gradient(x, *problem, weight=weight, masked_residual=masked)
-        s = hungarian(downhill, mask, threshold=floor)
-        quartic = expand_along(x, s - x, *problem, weight=weight, masked_residual=masked)
-        worth = quartic.sum(-1)
-        better = worth < value[alive]
-        best[alive[better]], value[alive[better]] = s[better], worth[better]
-        size = minimise_quartic(quartic) if step == "line_search" else torch.full_like(worth, 2 / (k + 2))
-        change = size[:, None, None] * (s - x)
-        x = x + change
-        taken[alive] += 1
-        resting = change.abs().amax((1, 2)) <= 1e-6
-        if bool(resting.any()):
-            # Pairs at rest leave, so that the slowest pair of a batch costs only itself.
-            last[alive[resting]] = x[resting]
-            x, mask, alive = x[~resting], mask[~resting], alive[~resting]
-            problem = [part[~resting] for part in problem]
-        if len(alive) == 0:
-            break
-    last[alive] = x
-    converged = torch.ones_like(taken, dtype=torch.bool)
-    converged[alive] = False
-    return best, last, taken, converged
+    kind = torch.promote_types(torch.promote_types(unary.dtype, source.dtype), target.dtype)
+    kind = torch.promote_types(kind, torch.float32)
+    real = torch.ones(unary.shape, dtype=torch.bool) if mask is None else mask.cpu()
+    tensors = (unary, source, target, unary if start is None else start)
+    nodes, edges, other_edges, first = (
+        tensor.detach().to("cpu", kind).contiguous().numpy() for tensor in tensors
+    )
+    inputs = Inputs(nodes, edges, other_edges, first, real.any(2).numpy(), real.any(1).numpy())
+    options = Options(
+        float(weight),
+        iterations,
+        float(tolerance),
+        partial is not None,
+        float(partial or 0.0),
+        step == "schedule",
+        masked_residual,
+    )
+    chosen, objective = torch.zeros(unary.shape, dtype=kind), torch.zeros(len(unary), dtype=torch.float64)
+    taken, rested = torch.zeros(len(unary), dtype=torch.long), torch.zeros(len(unary), dtype=torch.bool)
+    outputs = Outputs(chosen.numpy(), objective.numpy(), taken.numpy(), rested.numpy())
+    wrong = descend_batch(inputs, start is not None, options, outputs)
+    if wrong >= 0:
+        name = ("unary", "source", "target", "start")[wrong]
+        raise ValueError(f"{name} must be finite, got NaN or infinity where the mask is True")
+    device = unary.device
+    return Solution(chosen.to(device), objective.to(device, kind), taken.to(device), rested.to(device))

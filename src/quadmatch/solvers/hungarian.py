@@ -31,7 +31,7 @@ def hungarian(
     else:
         rows, columns = mask.any(2).cpu(), mask.any(1).cpu()
     chosen = torch.zeros_like(values)
-    limit = -math.inf if threshold is None else float(threshold)
-    if not solve_batch(values.numpy(), rows.numpy(), columns.numpy(), limit, chosen.numpy()):
+    partial, limit = threshold is not None, float(threshold or 0.0)
+    if not solve_batch(values.numpy(), rows.numpy(), columns.numpy(), partial, limit, chosen.numpy()):
         raise ValueError("scores must be finite, got NaN or infinity where the mask is True")
     return chosen.to(scores.device, scores.dtype)

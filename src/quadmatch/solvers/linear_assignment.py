@@ -2,10 +2,13 @@
 
 R. Jonker and A. Volgenant, "A shortest augmenting path algorithm for dense and sparse linear assignment
 problems", Computing 38, 1987; D. F. Crouse, "On implementing 2D rectangular assignment algorithms", IEEE TAES
-52, 2016. Imported only when an assignment is asked for, because it loads the compiler.
+52, 2016. Imported only when an assignment is asked for, because it loads the compiler. Everything is a plain
+loop over numbers: each expression over whole arrays would cost a second of compilation.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +21,51 @@ Flags = NDArray[np.bool_]
 Vector = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-
 # Without NaN the search for the nearest column becomes one vector instruction after another.
-FINITE = {"nnan", "nsz"}
+FINITE = frozenset({"nnan", "nsz"})
+
+
+class Room(NamedTuple):
+    """Room to work in, used again for each problem; arrays at least as long as the larger side."""
+
+    u: Vector
+    """Potentials of rows."""
+    v: Vector
+    """Potentials of columns."""
+    price: Vector
+    distance: Vector
+    final: Vector
+    row_of: Index
+    column_of: Index
+    before: Index
+    scanned: Index
+
+
+@compile_loop()
+def make_room(size: int) -> Room:
+    """Room for problems of up to `size` rows and columns."""
+    u, v, price, distance, final = (
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+    )
+    row_of, column_of = np.empty(size, np.int64), np.empty(size, np.int64)
+    return Room(
+        u, v, price, distance, final, row_of, column_of, np.empty(size, np.int64), np.empty(size, np.int64)
+    )
 
 
 @compile_loop(fastmath=FINITE)
-def _begin(cost: Matrix, u: Vector, v: Vector, row_of: Index, column_of: Index) -> None:
+def _begin(cost: Matrix, room: Room) -> None:
     """Feasible potentials from the smallest entries, and the matches that these alone settle."""
     n, m = cost.shape
-    v[:], row_of[:], column_of[:] = 0, -1, -1
-    if n == m:
+    u, v, row_of, column_of = room.u, room.v, room.row_of, room.column_of
+    for j in range(m):
         # With more columns than rows, a column that stays free must keep potential zero.
-        v[:] = cost[0]
+        v[j], row_of[j] = cost[0, j] if n == m else 0.0, -1
+    if n == m:
         for i in range(1, n):
             for j in range(m):
                 v[j] = min(v[j], cost[i, j])
@@ -40,118 +75,147 @@ def _begin(cost: Matrix, u: Vector, v: Vector, row_of: Index, column_of: Index) 
             reduced = cost[i, j] - v[j]
             if reduced < least or (reduced == least and row_of[j] < 0 <= row_of[best]):
                 best, least = j, reduced
-        u[i] = least
+        u[i], column_of[i] = least, -1
         if row_of[best] < 0:
             row_of[best], column_of[i] = i, best
 
 
 @compile_loop(fastmath=FINITE)
-def _solve(cost: Matrix, row_of: Index, reals: Matrix, integers: NDArray[np.int64]) -> None:
-    """Fill `row_of[column]` with the row that takes it, −1 if none; 1 ≤ rows ≤ columns.
+def _scan(cost: Matrix, i: int, offset: float, room: Room) -> int:
+    """Shorten paths through row `i`; the nearest column, a free one if there is a choice."""
+    price, distance, before, row_of = room.price, room.distance, room.before, room.row_of
+    m = cost.shape[1]
+    for j in range(m):
+        through = offset + (cost[i, j] - price[j])
+        closer = through < distance[j]
+        distance[j] = through if closer else distance[j]
+        before[j] = i if closer else before[j]
+    least = np.inf
+    for j in range(m):
+        least = min(least, distance[j])
+    nearest = -1
+    for j in range(m):
+        if distance[j] == least:
+            if row_of[j] < 0:
+                return j
+            if nearest < 0:
+                nearest = j
+    return nearest
 
-    `reals` and `integers` are room to work in: five and three rows at least as long as there are columns.
-    """
+
+@compile_loop()
+def _solve(cost: Matrix, room: Room) -> None:
+    """Fill `room.row_of[column]` with the row that takes it, −1 if none; 1 ≤ rows ≤ columns, costs finite."""
     n, m = cost.shape
-    u, v, price, distance, final = reals[0, :n], reals[1, :m], reals[2, :m], reals[3, :m], reals[4, :m]
-    column_of, before, scanned = integers[0, :n], integers[1, :m], integers[2, :m]
-    _begin(cost, u, v, row_of, column_of)
+    u, v, price, distance, final, row_of, column_of, before, scanned = room
+    _begin(cost, room)
     for start in range(n):
         if column_of[start] >= 0:
             continue
-        distance[:], price[:] = np.inf, v
-        i, reached, count, sink = start, 0.0, 0, -1
-        while sink < 0:
-            offset = reached - u[i]
-            for j in range(m):
-                through = offset + (cost[i, j] - price[j])
-                closer = through < distance[j]
-                distance[j] = through if closer else distance[j]
-                before[j] = i if closer else before[j]
-            reached = np.inf
-            for j in range(m):
-                reached = min(reached, distance[j])
-            nearest = -1
-            for j in range(m):
-                if distance[j] == reached:
-                    if row_of[j] < 0:  # a free column wins a tie: the path ends there
-                        nearest = j
-                        break
-                    if nearest < 0:
-                        nearest = j
+        for j in range(m):
+            distance[j], price[j] = np.inf, v[j]
+        i, count, reached = start, 0, 0.0
+        while True:
+            nearest = _scan(cost, i, reached - u[i], room)
+            reached = distance[nearest]
             if row_of[nearest] < 0:
-                sink = nearest
-                continue
+                break
             scanned[count], final[nearest] = nearest, reached
             count += 1
             # Infinitely far from now on, whatever the offset: scanned once, never again.
             distance[nearest], price[nearest] = np.inf, -np.inf
             i = row_of[nearest]
         u[start] += reached
-        for j in scanned[:count]:
+        for k in range(count):
+            j = scanned[k]
             u[row_of[j]] += reached - final[j]
             v[j] -= reached - final[j]
-        j, i = sink, -1
+        i = -1
         while i != start:
-            i = before[j]
-            row_of[j] = i
-            column_of[i], j = j, column_of[i]
+            i = before[nearest]
+            row_of[nearest] = i
+            nearest, column_of[i] = column_of[i], nearest
 
 
 @compile_loop()
-def _read_costs(
-    scores: Matrix, left: Index, right: Index, swap: bool, threshold: float, cost: Matrix
-) -> bool:
-    """Cost of each match: minus its worth above the threshold, at most zero; False if not finite."""
-    huge = abs(threshold) > 1e300 and threshold > -np.inf
-    zero = 0.0
-    for i in range(len(left)):
-        for j in range(len(right)):
-            cost[i, j] = -(scores[right[j], left[i]] if swap else scores[left[i], right[j]])
+def assign(cost: Matrix, partial: bool, order: Index, room: Room) -> None:
+    """Fill `order[row]` with the column that makes the total cost least; −1 for a row that stays free.
+
+    All nodes of the smaller side are matched; if `partial`, only where it brings a negative cost. `cost`
+    may be changed.
+    """
+    n, m = cost.shape
+    for i in range(n):
+        order[i] = -1
+        for j in range(m):
+            cost[i, j] = min(cost[i, j], 0.0) if partial else cost[i, j]
+    if n == 0 or m == 0:
+        return
+    if n <= m:
+        _solve(cost, room)
+        for j in range(m):
+            if room.row_of[j] >= 0:
+                order[room.row_of[j]] = j
+    else:
+        turned = np.empty((m, n))
+        for i in range(n):
+            for j in range(m):
+                turned[j, i] = cost[i, j]
+        _solve(turned, room)
+        for i in range(n):
+            order[i] = room.row_of[i]
+    for i in range(n):
+        if partial and order[i] >= 0 and cost[i, order[i]] >= 0:
+            order[i] = -1
+
+
+@compile_loop()
+def list_true(flags: Flags) -> Index:
+    """Positions of what is true."""
+    count = 0
+    for k in range(len(flags)):
+        count += flags[k]
+    places = np.empty(count, np.int64)
+    count = 0
+    for k in range(len(flags)):
+        if flags[k]:
+            places[count] = k
+            count += 1
+    return places
+
+
+@compile_loop()
+def _read_costs(scores: Batch, b: int, rows: Index, columns: Index, threshold: float, cost: Matrix) -> bool:
+    """Cost of each match of real nodes: minus its score above the threshold; False if not finite."""
+    huge, zero = abs(threshold) > 1e300, 0.0
+    for i in range(len(rows)):
+        for j in range(len(columns)):
+            cost[i, j] = -scores[b, rows[i], columns[j]]
             huge |= abs(cost[i, j]) > 1e300
             zero += cost[i, j] * 0.0
-    # Differences of huge scores would overflow; a power of two leaves every digit as it is.
-    factor = 2.0**-60 if huge else 1.0
-    if huge:
-        cost *= factor
-    if threshold > -np.inf:
-        for i in range(len(left)):
-            for j in range(len(right)):
-                cost[i, j] = min(cost[i, j] + threshold * factor, 0.0)
+    if huge or threshold != 0:
+        # Differences of huge scores would overflow; a power of two leaves every digit as it is.
+        factor = 2.0**-60 if huge else 1.0
+        for i in range(len(rows)):
+            for j in range(len(columns)):
+                cost[i, j] = cost[i, j] * factor + threshold * factor
     return zero == 0.0
 
 
 @compile_loop()
-def _list_true(flags: Flags, into: Index) -> Index:
-    count = 0
-    for k in range(len(flags)):
-        if flags[k]:
-            into[count] = k
-            count += 1
-    return into[:count]
-
-
-@compile_loop()
-def solve_batch(scores: Batch, rows: Flags, columns: Flags, threshold: float, chosen: Batch) -> bool:
-    """Mark the best matches in `chosen`; a threshold of −inf leaves no node out; False if not finite."""
-    size = max(scores.shape[1], scores.shape[2])
-    costs, reals, integers = np.empty(size * size), np.empty((5, size)), np.empty((6, size), np.int64)
+def solve_batch(
+    scores: Batch, rows: Flags, columns: Flags, partial: bool, threshold: float, chosen: Batch
+) -> bool:
+    """Mark the best matches of each pair in `chosen`; False if scores are not finite."""
+    room = make_room(max(scores.shape[1], scores.shape[2]))
+    order = np.empty(scores.shape[1], np.int64)
     for b in range(scores.shape[0]):
-        left, right = _list_true(rows[b], integers[4]), _list_true(columns[b], integers[5])
-        swap = len(left) > len(right)
-        if swap:
-            left, right = right, left
-        n, m = len(left), len(right)
-        if n == 0:
-            continue
-        cost, row_of = costs[: n * m].reshape(n, m), integers[3, :m]
-        if not _read_costs(scores[b], left, right, swap, threshold, cost):
+        left, right = list_true(rows[b]), list_true(columns[b])
+        cost = np.empty((len(left), len(right)))
+        if not _read_costs(scores, b, left, right, threshold, cost):
             return False
-        _solve(cost, row_of, reals, integers)
-        for j in range(m):
-            i = row_of[j]
-            if i >= 0 and (threshold == -np.inf or cost[i, j] < 0):
-                if swap:
-                    chosen[b, right[j], left[i]] = 1
-                else:
-                    chosen[b, left[i], right[j]] = 1
+        assign(cost, partial, order, room)
+        for i in range(len(left)):
+            if order[i] >= 0:
+                chosen[b, left[i], right[order[i]]] = 1
     return True

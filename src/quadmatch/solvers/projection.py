@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from quadmatch.solvers.precision import leave_autocast
+from quadmatch.solvers.scaling import Sides, complete
 
 FLOOR = 1e-10
 """Least weight of a match relative to the largest of its pair: a node without weight gets an even share."""
@@ -28,7 +29,9 @@ def project(
     peak = kept.detach().amax((1, 2), keepdim=True)
     kernel = (kept / peak.where(peak > 0, 1)).clamp(min=FLOOR)
     kernel = kernel if mask is None else kernel.where(mask, 0)
-    blank_row, blank_column, surplus = _describe(values, mask)
+    sides, surplus = _describe(values, mask)
+    blank_row = 0.0 if sides.rows is None else (~sides.rows).to(values.dtype)
+    blank_column = 0.0 if sides.columns is None else (~sides.columns).to(values.dtype)
     most_row = torch.where(surplus > 0, 1, torch.inf).to(values.dtype)
     most_column = torch.where(surplus < 0, 1, torch.inf).to(values.dtype)
     u, v = torch.ones_like(kernel[:, :, :1]), torch.ones_like(kernel[:, :1, :])
@@ -42,13 +45,13 @@ def project(
     u = torch.minimum(u, (torch.bmm(kernel, v.transpose(1, 2)) + blank_row).reciprocal())
     if iterations % 2:
         v = torch.minimum(v, (torch.bmm(u.transpose(1, 2), kernel) + blank_column).reciprocal())
-    return u * kernel * v
+    return complete(u * kernel * v, sides)
 
 
-def _describe(values: Tensor, mask: Tensor | None) -> tuple[Tensor | float, Tensor | float, Tensor]:
-    """One on rows and on columns that are padding, and by how many rows each pair exceeds its columns."""
+def _describe(values: Tensor, mask: Tensor | None) -> tuple[Sides, Tensor]:
+    """Which rows and columns are real, and by how many rows each pair exceeds its columns."""
     if mask is None:
-        return 0.0, 0.0, torch.full((1, 1, 1), values.shape[1] - values.shape[2], device=values.device)
+        surplus = torch.full((1, 1, 1), values.shape[1] - values.shape[2], device=values.device)
+        return Sides(None, None, None, None), surplus
     rows, columns = mask.any(2, keepdim=True), mask.any(1, keepdim=True)
-    surplus = rows.sum(1, keepdim=True) - columns.sum(2, keepdim=True)
-    return (~rows).to(values.dtype), (~columns).to(values.dtype), surplus
+    return Sides(rows, columns, None, None), rows.sum(1, keepdim=True) - columns.sum(2, keepdim=True)

@@ -61,7 +61,7 @@ def scale_linear(
     u = torch.minimum(u, (torch.bmm(kernel, v.transpose(1, 2)) + blank_row).reciprocal())
     if iterations % 2:
         v = torch.minimum(v, (torch.bmm(u.transpose(1, 2), kernel) + blank_column).reciprocal())
-    return u * kernel * v
+    return complete(u * kernel * v, sides)
 
 
 def scale_log(
@@ -100,14 +100,28 @@ def scale_log(
     f = torch.minimum(f, _clear(-torch.logsumexp(logits + g, 2, keepdim=True), sides.rows))
     if iterations % 2:
         g = torch.minimum(g, _clear(-torch.logsumexp(logits + f, 1, keepdim=True), sides.columns))
-    return (logits + f + g).exp()
+    return complete((logits + f + g).exp(), sides)
+
+
+def complete(x: Float[Tensor, "B N M"], sides: Sides) -> Float[Tensor, "B N M"]:
+    """Give rows and columns that sum to less than one what they lack: the smaller side then sums to one.
+
+    Rounding of J. Altschuler, J. Weed and P. Rigollet, "Near-linear time approximation algorithms for optimal
+    transport via Sinkhorn iteration", NeurIPS 2017. What nodes may keep as slack they keep.
+    """
+    if sides.slack is not None:
+        return x
+    rows, columns = (1 - x.sum(2, keepdim=True)).clamp(min=0), (1 - x.sum(1, keepdim=True)).clamp(min=0)
+    rows, columns = _clear(rows, sides.rows), _clear(columns, sides.columns)
+    total = torch.maximum(rows.sum(1, keepdim=True), columns.sum(2, keepdim=True))
+    return x + rows * (columns / total.where(total > 0, 1))
 
 
 def _begin_slack(slack: Tensor | float, peak: Tensor) -> Tensor:
     """Scaling of a column that could only be matched to its best row, or not at all.
 
-    The solution of Kv² + kv = 1. From an even start such a column, which is the rule at low temperature, would
-    come near it only as 1/t.
+    The solution of Kv² + kv = 1. From an even start such a column, which is the rule at low temperature,
+    would come near it only as 1/t.
     """
     return 2 / (slack + (slack * slack + 4 * peak).sqrt())
 

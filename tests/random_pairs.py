@@ -14,10 +14,9 @@ def random_graph(size: int, generator: torch.Generator, dtype: torch.dtype = tor
 
 
 def random_features(size: int, channels: int, generator: torch.Generator, dtype=torch.float64) -> Features:
-    local, edge = (
-        normalize(torch.rand(1, size, channels // 2, generator=generator, dtype=dtype), dim=-1)
-        for _ in range(2)
-    )
+    """Positive and sparse, of unit length, as activations at a keypoint are."""
+    values = torch.rand(2, 1, size, channels // 2, generator=generator, dtype=dtype) ** 4
+    local, edge = normalize(values, dim=-1)
     return Features(local, edge, torch.rand(1, 4, generator=generator, dtype=dtype))
 
 

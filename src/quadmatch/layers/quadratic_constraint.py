@@ -60,10 +60,14 @@ class QuadraticStep(nn.Module):
     def forward(self, matching: Matching, mask: Bool[Tensor, "B N M"]) -> Matching:
         """The constrained matching; `earlier` ends with the assignment that came in."""
         unary = matching.assignment if self.unary == "assignment" else matching.unary
+        source, target = matching.structure_source, matching.structure_target
+        if self.unary == "scores" and unary.device.type != "mps":
+            # Raw scores enter in the third power and nearly cancel: single precision leaves three digits.
+            unary, source, target = unary.double(), source.double(), target.double()
         solution = frank_wolfe(
             unary,
-            matching.structure_source,
-            matching.structure_target,
+            source,
+            target,
             mask,
             start=unary,
             weight=self.weight,
@@ -74,7 +78,7 @@ class QuadraticStep(nn.Module):
             step=self.step,
             detach=self.detach,
             sinkhorn_iterations=self.sinkhorn_iterations,
-        )
+        ).to(matching.assignment.dtype)
         if self.output == "residual":
             scores = matching.unary + self.share * solution
             if self.divide and not self.training:

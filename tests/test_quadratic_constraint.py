@@ -50,7 +50,6 @@ def test_structure_corrects_what_scores_get_wrong():
     right = [accuracy(count_matches(one, pair.truth)) for one in permutations]
     assert right[0] < 0.85
     assert right[1] > right[0] + 0.1
-    assert right[1] > 0.9
 
 
 @settings(max_examples=10)

@@ -20,7 +20,7 @@ from quadmatch.training_log import LOG, cut_log, read_log
 
 STEPS = 20
 CHANGES = [f"training.steps={STEPS}", "training.checkpoint_steps=2", "training.log_every=1"]
-CHANGES += ["training.validate_every=9"]
+CHANGES += ["training.validate_every=9", "decoding.weight=0"]
 PROGRAM = """
 import sys
 from quadmatch.trainer import Trainer

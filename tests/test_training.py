@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+import typer
+from click.testing import Result
 from tiny_experiment import tiny_experiment, write_tiny
+from typer.testing import CliRunner
 
+from quadmatch.bench.training import count_calls
 from quadmatch.checkpoints import list_checkpoints, load_checkpoint, load_parameters, read_state
+from quadmatch.commands.train import train
 from quadmatch.experiment import ExperimentError, build_matcher, read_experiment
 from quadmatch.runs import count_cores, create_run, locked, read_run, settle_precision
 from quadmatch.shipped import load
@@ -36,7 +41,8 @@ def make_trainer(tiny: Path, folder: Path, *changes: str) -> Trainer:
 
 def test_training_learns_and_says_so(tiny, tmp_path, quiet) -> None:
     changes = ["training.steps=40", "training.validate_every=20", "training.validation_pairs=10"]
-    changes += ["training.objects=4", "head.options.dropout=0", "decoding.weight=0"]
+    changes += ["training.objects=4", "head.options.dropout=0"]
+    changes += ["training.classes=4", "head.options.quadratic_constraint=false", "decoding.weight=0"]
     experiment = tiny_experiment(tiny, changes)
     untrained = build_trainer(create_run(tmp_path / "0", experiment, "float32", 1), quiet.append).measure()
     progress = fit(experiment, tmp_path / "run", say=quiet.append, board=False)
@@ -84,7 +90,9 @@ def test_best_and_last_are_kept_and_early_stopping_stops(tiny, tmp_path, quiet, 
 
 
 def test_the_average_is_what_is_measured(tiny, tmp_path) -> None:
-    trainer = make_trainer(tiny, tmp_path / "run", "training.average_decay=0.9", "training.validate_every=1")
+    trainer = make_trainer(
+        tiny, tmp_path / "run", "training.average_decay=0.9", "training.validate_every=1", "decoding.weight=0"
+    )
     trainer.take_step(0)
     own = {name: value.clone() for name, value in trainer.matcher.state_dict().items()}
     measured = trainer.measure()
@@ -180,7 +188,7 @@ def test_folders_that_are_not_runs_or_are_taken(tiny, tmp_path, quiet) -> None:
     with pytest.raises(FileNotFoundError, match=r"taken is not the folder of a run: it has no run\.json"):
         resume(taken, say=quiet.append)
     run = create_run(tmp_path / "run", tiny_experiment(tiny), "float32", 1)
-    with locked(run.folder), pytest.raises(RuntimeError, match="another process trains in"):
+    with locked(run.folder), pytest.raises(BlockingIOError, match="another process trains in"):
         resume(run.folder, say=quiet.append)
 
 
@@ -231,3 +239,36 @@ def test_threads_are_physical_cores(monkeypatch) -> None:
     assert 1 <= count_cores() <= (os.cpu_count() or 1)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert count_cores() == 3
+
+
+def test_the_command_trains_resumes_and_refuses(tiny, tmp_path) -> None:
+    app = typer.Typer()
+    app.command()(train)
+
+    def run(*words: object) -> Result:
+        return CliRunner().invoke(app, [str(word) for word in words])
+
+    path = tmp_path / "mine.toml"
+    path.write_text('[data]\nname = "willow"\n[head]\nmethod = "qcdgm1"\n')
+    made = tiny_experiment(tiny).model_dump(mode="json", exclude_none=True)
+    changes = [
+        f"{section}.{key}={value}"
+        for section in made
+        for key, value in made[section].items()
+        if key != "options"
+    ]
+    changes += ["head.options.preset=compact", "head.options.width=8", "training.steps=2"]
+    words = [word for change in changes for word in ("--set", change)]
+    result = run(path, *words, "--mirror", tiny / "data", "--out", tmp_path / "run", "--no-board")
+    assert result.exit_code == 0, result.output
+    assert f"{tmp_path / 'run'}: 2 steps" in result.output
+    assert read_run(tmp_path / "run").experiment.data.root == tiny / "data"
+    assert "is finished" in run("--resume", tmp_path / "run").output
+    assert isinstance(run(path, *words, "--out", tmp_path / "run").exception, FileExistsError)
+    assert isinstance(run(path, "--set", "training.sed=1").exception, ExperimentError)
+    assert "give neither" in str(run(path, "--resume", tmp_path / "run").exception)
+    assert "give an experiment" in str(run().exception)
+
+
+def test_no_python_time_for_each_pair_or_node() -> None:
+    assert [row["ours"] - row["peer"] for row in count_calls(width=16)] == [0, 0]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quadmatch.experiment import Experiment, ExperimentError, check_experiment
+from quadmatch.files import write_json
 from quadmatch.provenance import describe_origin
 
 if TYPE_CHECKING:
@@ -64,9 +65,7 @@ def write_run(run: Run) -> None:
         "threads": run.threads,
         "origin": dict(run.origin),
     }
-    temporary = run.folder / f"{RECORD}.partial"
-    temporary.write_text(json.dumps(content, indent=2), encoding="utf-8")
-    os.replace(temporary, run.folder / RECORD)
+    write_json(run.folder / RECORD, content)
 
 
 def read_run(folder: Path, changes: Iterable[str] = ()) -> Run:
@@ -118,7 +117,7 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise RuntimeError(f"another process trains in {folder}") from error
+            raise BlockingIOError(f"another process trains in {folder}") from error
         yield
 
 

@@ -28,7 +28,7 @@ Reduce = Callable[[Sequence[Tensor]], None]
 """Replaces gradients by their mean over all ranks, in place."""
 
 
-class TrainingError(RuntimeError):
+class TrainingError(ValueError):
     """Training cannot go on; says at which step and why."""
 
 

@@ -98,7 +98,9 @@ def _train(run: Run, rank: int, world_size: int, reduce: Reduce | None, say: Say
         with TrainingLog(run.folder, progress.step, run.experiment.training.steps, say, board) as log:
             clock = Clock(progress.seconds)
             while not progress.finished:
+                began = perf_counter()
                 values = trainer.take_step(progress.step, rank, world_size, reduce)
+                values["images_per_second"] = values.pop("objects") / (perf_counter() - began)
                 progress.step += 1
                 _look(trainer, progress, values, log, clock)
                 progress.seconds = clock.total()

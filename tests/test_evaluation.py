@@ -13,6 +13,7 @@ from torch import nn
 from typer.testing import CliRunner
 
 import quadmatch.evaluation as evaluation_module
+from quadmatch.bench.evaluation import run as run_benchmark
 from quadmatch.commands.evaluate import evaluate as evaluate_command
 from quadmatch.commands.evaluate import parse_options
 from quadmatch.datasets.annotation import load_crop
@@ -168,14 +169,12 @@ def test_average_sums_what_is_counted() -> None:
     assert average([first, second]) == Scores(20.0, 25.0, 30.0, 35.0, 40.0, 8, 10)
 
 
-def test_command_prints_a_table_and_writes_json(tiny, tmp_path, monkeypatch) -> None:
-    from safetensors.torch import load_file
-
-    weights = load_file(tiny / "vgg16.safetensors")
-    monkeypatch.setattr("quadmatch.features.extractor.resolve_vgg16", lambda path: weights)
+def test_command_prints_a_table_and_writes_json(tiny, extractor, tmp_path, monkeypatch) -> None:
+    small = Matcher(extractor, DotProduct()).eval()
+    monkeypatch.setattr("quadmatch.shipped.build_untrained", lambda precision: small)
     app = typer.Typer()
     app.command()(evaluate_command)
-    words = ["vgg16", "--dataset", "willow", "--root", tiny / "data", "--split", "trainval", "--pairs", 1]
+    words = ["vgg16", "--dataset", "willow", "--root", tiny / "data", "--split", "trainval", "--pairs", 3]
     words += [
         "--no-constraint",
         "--precision",
@@ -206,3 +205,11 @@ def test_options_of_a_data_set_are_toml_or_text() -> None:
     }
     with pytest.raises(ValueError, match="outside=drop"):
         parse_options(["crop"])
+
+
+def test_the_benchmark_compares_the_same_pairs() -> None:
+    (row,) = run_benchmark(pairs=6, views=3, timed=1)
+    assert row["size"] == "6 pairs of 3 objects"
+    assert row["ratio"] == row["peer"] / row["ours"]
+    assert row["met"] == (row["ratio"] >= 20)
+    assert row["ratio"] > 1  # three extractions instead of twelve

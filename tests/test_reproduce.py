@@ -8,13 +8,15 @@ from statistics import fmean, stdev
 
 import pytest
 import typer
-from safetensors.torch import load_file
 from tiny_experiment import tiny_experiment, write_tiny
 from typer.testing import CliRunner
 
 from quadmatch.checkpoints import read_state
 from quadmatch.commands.reproduce import reproduce as command
 from quadmatch.experiment import list_experiments
+from quadmatch.features.extractor import build_extractor
+from quadmatch.matcher import Matcher
+from quadmatch.methods.dot_product import DotProduct
 from quadmatch.reproduce import TABLES
 from quadmatch.reproduce.report import Row, read_published, write_markdown
 from quadmatch.reproduce.rows import Settings, name_run, train
@@ -52,12 +54,11 @@ def table(tiny):
 
 @pytest.fixture
 def invoke(tiny, table, monkeypatch):
-    state = load_file(tiny / "vgg16.safetensors")
-    monkeypatch.setenv("QUADMATCH_PRECISION", "float32,channels_last,1")
+    weights, precision = tiny / "vgg16.safetensors", "float32,channels_last,1"
+    small = Matcher(build_extractor("frozen", weights=weights, precision=precision, size=32), DotProduct())
+    monkeypatch.setattr("quadmatch.shipped.build_untrained", lambda precision: small.eval())
+    monkeypatch.setenv("QUADMATCH_PRECISION", precision)
     monkeypatch.setenv("QUADMATCH_CACHE", str(tiny / "usual"))
-    monkeypatch.setattr(
-        "quadmatch.features.extractor.resolve_vgg16", lambda path: load_file(path) if path else state
-    )
     monkeypatch.setitem(TABLES, "tiny", table)
     app = typer.Typer()
     app.command()(command)

@@ -31,6 +31,7 @@ def tiny(tmp_path_factory):
 def run(tiny):
     """A run that trains the last convolutions at the keypoints too."""
     changes = ["features.level=local", "training.steps=3", "training.backbone_learning_rate=1e-2"]
+    changes.append("head.options.width=8")
     fit(tiny_experiment(tiny, changes), tiny / "run", say=lambda line: None, board=False)
     return tiny / "run"
 

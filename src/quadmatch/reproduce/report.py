@@ -67,12 +67,13 @@ def list_lines(rows: Sequence[Row]) -> list[list[str]]:
 
 def draw_table(title: str, caption: str, rows: Sequence[Row]) -> Table:
     """For printing with rich."""
+    from rich.box import SIMPLE
     from rich.table import Table
 
     heading, *lines = list_lines(rows)
-    table = Table(title=title, caption=caption)
+    table = Table(title=title, caption=caption, box=SIMPLE)
     for number, name in enumerate(heading):
-        table.add_column(name, justify="right" if number else "left")
+        table.add_column(name, justify="right" if number else "left", no_wrap=not number)
     for line in lines:
         if line[0] == "mean":
             table.add_section()

@@ -9,7 +9,8 @@ TABLE = {
     "pairs": 1000,
     "seeds": 1,
     "rows": {
-        "VGG16, nothing trained": {"model": "vgg16", "constraint": False},
+        "nothing trained": {"model": "vgg16", "constraint": False},
+        "constraint only": {"model": "vgg16"},
         "qc-DGM1": {"experiment": "qcdgm1_voc", "paper": "qc-DGM1"},
         "qc-DGM2": {"experiment": "qcdgm2_voc", "paper": "qc-DGM2"},
     },

@@ -9,8 +9,8 @@ TABLE = {
     "pairs": 1000,
     "seeds": 5,
     "rows": {
-        "VGG16, nothing trained": {"model": "vgg16", "constraint": False},
-        "VGG16 with the constraint": {"model": "vgg16"},
+        "nothing trained": {"model": "vgg16", "constraint": False},
+        "constraint only": {"model": "vgg16"},
         "qc-DGM1": {"experiment": "qcdgm1_willow", "paper": "qc-DGM1"},
         "qc-DGM2": {"experiment": "qcdgm2_willow", "paper": "qc-DGM2"},
     },

@@ -73,7 +73,7 @@ class QCDGM(nn.Module):
             )
             if chosen["cross_graph"] or not remaining:
                 bilinear = chosen["affinity"] == "bilinear"
-                affinities.append(BilinearAffinity(outputs) if bilinear else CosineAffinity())
+                affinities.append(BilinearAffinity(outputs) if bilinear else CosineAffinity(chosen["scale"]))
             inputs = 2 * outputs if chosen["cross_graph"] else outputs
         return layers, affinities
 

@@ -42,6 +42,8 @@ class Switches(TypedDict, total=False):
     kernel: Kernel
     """What weighs an edge by the features of its ends."""
     affinity: Literal["bilinear", "cosine"]
+    scale: float
+    """Where the learned scale of a cosine affinity starts."""
     score_temperature: float
     """Of the Sinkhorn that turns scores into an assignment."""
     divide: bool
@@ -76,6 +78,7 @@ PAPER: Switches = {
     "weigh_first": True,
     "kernel": "cosine",
     "affinity": "bilinear",
+    "scale": 20.0,
     "score_temperature": 1.0,
     "divide": False,
     "weight": 0.1,

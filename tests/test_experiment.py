@@ -1,11 +1,18 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Literal, TypedDict, Unpack
 
 import pytest
 
-from quadmatch.experiment import ExperimentError, check_experiment, list_experiments, read_experiment
+from quadmatch.experiment import (
+    Experiment,
+    ExperimentError,
+    check_experiment,
+    list_experiments,
+    read_experiment,
+)
 from quadmatch.options import OptionsError, check_options, list_options
 
 MINIMAL = {"data": {"name": "willow"}, "head": {"method": "qcdgm1"}}
@@ -135,3 +142,13 @@ def test_files_that_are_missing_or_broken(tmp_path) -> None:
 def test_changes_leave_the_tables_alone() -> None:
     check_experiment(MINIMAL, "mine.toml", ["training.seed=3"])
     assert "training" not in MINIMAL
+
+
+def test_the_documentation_has_every_key_with_its_meaning() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "training.md").read_text(encoding="utf-8")
+    for section, field in Experiment.model_fields.items():
+        for key, setting in field.annotation.model_fields.items():
+            assert f"| `{section}.{key}` |" in text
+            assert f"| {setting.description} |" in text
+    for name in list_experiments():
+        assert name.removesuffix("_published") in text

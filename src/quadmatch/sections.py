@@ -97,7 +97,7 @@ class HeadSection(Section):
     """The method."""
 
     method: str
-    """Its name."""
+    """Name of the method."""
     options: dict[str, Any] = {}
     """Keywords of the method."""
 
@@ -120,7 +120,7 @@ class LossSection(Section):
     """What training minimises."""
 
     name: str = "false_matching"
-    """Its name."""
+    """Name of the loss."""
     options: dict[str, Any] = {}
     """Keywords of the loss."""
 
@@ -165,7 +165,7 @@ class TrainingSection(Section):
     nesterov: bool = True
     """Whether SGD looks ahead."""
     schedule: Literal["constant", "cosine", "one_cycle", "step"] = "one_cycle"
-    """How the learning rates change; `one_cycle` ends at a ten-thousandth of where it begins."""
+    """How the learning rates change; `cosine` and `one_cycle` end at a ten-thousandth of the highest."""
     warmup: Share = 0.1
     """Share of the steps in which the rates rise."""
     milestones: tuple[Share, ...] = ()

@@ -29,11 +29,13 @@ def rrwm(
     matching", ECCV 2010). Affinities must not be negative. A pair stops once V moves by less than
     `tolerance` times its length.
     """
-    if not 0 <= alpha <= 1 or beta < 0 or iterations < 0 or tolerance < 0:
+    if not 0 <= alpha <= 1 or beta <= 0 or iterations < 0 or tolerance < 0:
         raise ValueError(
-            "rrwm needs 0 <= alpha <= 1 and beta, iterations, tolerance >= 0, "
+            "rrwm needs 0 <= alpha <= 1, beta > 0, iterations >= 0 and tolerance >= 0, "
             f"got {alpha}, {beta}, {iterations} and {tolerance}"
         )
+    if operator.unary.numel() == 0:
+        return operator.unary.clone()
     v = _share(torch.ones_like(operator.unary) if mask is None else mask.to(operator.unary.dtype))
     active = (v > 0).flatten(1).any(1)[:, None, None]
     for _ in range(iterations):

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_pairs import random_pair
 
@@ -22,6 +22,7 @@ def _random(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+@settings(max_examples=15)
 @given(st.integers(0, 5), st.integers(0, 100), st.sampled_from(["paper", "released"]))
 def test_graph_conv_equals_a_loop_over_nodes(size, seed, form):
     torch.manual_seed(seed)

@@ -1,0 +1,1 @@
+"""Speed and quality beside other packages, each as rows of figures."""

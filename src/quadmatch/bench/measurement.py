@@ -1,0 +1,98 @@
+"""How benchmarks measure: processor time of one thread, and peak memory of a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+Row = dict[str, object]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch compute with one thread, and give back what it had."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def time_once(function: Callable[[], object]) -> float:
+    """Processor seconds of one call."""
+    start = time.process_time()
+    function()
+    return time.process_time() - start
+
+
+def time_both(
+    ours: Callable[[], object], peer: Callable[[], object], *, rounds: int, repeats: int
+) -> tuple[float, float]:
+    """Processor seconds of one call of each: best of interleaved rounds, for both see the same machine."""
+    best_ours = best_peer = float("inf")
+    for _ in range(rounds):
+        best_ours = min(best_ours, time_once(lambda: [ours() for _ in range(repeats)]) / repeats)
+        best_peer = min(best_peer, time_once(peer))
+    return best_ours, best_peer
+
+
+def measure_peak(module: str, *arguments: str) -> float:
+    """Bytes by which `python -m module arguments` exceeds, at its peak, what it held when it was ready.
+
+    That module prints them as JSON: see `report_peak`.
+    """
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    return float(json.loads(done.stdout.splitlines()[-1])["peak_bytes"])
+
+
+def report_peak(function: Callable[[], object]) -> None:
+    """Print by how many bytes a call exceeds, at its peak, what this process holds now."""
+    before = _read_resident()
+    function()
+    print(json.dumps({"peak_bytes": max(_read_peak() - before, 0)}))
+
+
+def _read_peak() -> int:
+    """Most bytes held until now."""
+    # The kernel's own count first: what getrusage says begins with the size of the parent process.
+    if Path("/proc/self/status").exists():
+        return _read_status("VmHWM")
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _read_resident() -> int:
+    """Bytes held now; where the system does not say, the most until now."""
+    return _read_status("VmRSS") if Path("/proc/self/status").exists() else _read_peak()
+
+
+def _read_status(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
+
+
+def load_pygmtools() -> object:
+    """The peer of these benchmarks, or a clear word on what is missing."""
+    try:
+        import pygmtools
+    except ImportError as error:
+        raise RuntimeError("this benchmark compares with pygmtools: pip install 'quadmatch[dev]'") from error
+    return pygmtools

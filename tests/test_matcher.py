@@ -14,7 +14,7 @@ from quadmatch.datasets.photo_warps import photo_warps
 from quadmatch.features.extractor import build_extractor
 from quadmatch.features.vgg import VGG16
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
-from quadmatch.matcher import Matcher, relocate
+from quadmatch.matcher import ITERATIONS, LARGE, Matcher, limit_iterations, relocate
 from quadmatch.matching import Features
 from quadmatch.methods.dot_product import DotProduct
 from quadmatch.subjects import Request, pair_requests
@@ -168,3 +168,18 @@ def test_features_are_gathered_by_pair() -> None:
     assert torch.equal(head.seen[1].whole, target.whole)
     with pytest.raises(ValueError, match="every object"):
         relocate(batch, torch.tensor([0, 1]))
+
+
+def test_large_graphs_take_fewer_steps_and_are_matched_alone(matcher) -> None:
+    assert limit_iterations(0, 5) == limit_iterations(300, 400) == ITERATIONS
+    assert 2 == limit_iterations(2000, 2000) < limit_iterations(600, 600) < ITERATIONS
+    side = int(LARGE**0.5) + 1
+    few, many = (
+        matcher.prepare([Request(PICTURE, RANDOM.uniform(0, 48, (count, 2)))])[0] for count in (2, side)
+    )
+    subjects = [few, many, many, few]
+    sizes = [
+        batch.pairs.pairs.truth.shape
+        for batch in subjects_module.pair_up(subjects, [0, 1, 2, 3], [3, 2, 1, 0])
+    ]
+    assert sizes == [(1, 2, 2), (1, side, side), (1, side, side), (1, 2, 2)]

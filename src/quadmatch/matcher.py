@@ -22,6 +22,9 @@ from quadmatch.result import MatchResult
 from quadmatch.solvers.solution import Solution
 from quadmatch.subjects import Request, Stored, Subject, pair_requests, pair_up, prepare
 
+ITERATIONS, LARGE = 30, 2**17
+"""Steps of the discrete constraint, and the entries of an assignment beyond which there are fewer."""
+
 
 class Matcher(nn.Module):
     """Stored activations of objects and a batch of their pairs in, matchings and permutations out.
@@ -71,6 +74,7 @@ class Matcher(nn.Module):
             batch.pairs.mask,
             weight=self.weight if constraint else 0.0,
             threshold=self.threshold if partial else None,
+            iterations=limit_iterations(*batch.pairs.truth.shape[1:]),
             binary_structure=self.binary_structure,
             masked_residual=self.masked_residual,
         )
@@ -139,6 +143,13 @@ class Matcher(nn.Module):
         finally:
             self.train(training)
         return results
+
+
+def limit_iterations(rows: int, columns: int) -> int:
+    """Steps for graphs of these sizes: a step is cubic, and thousands of keypoints should not hang."""
+    # Pairs so large are matched one by one (`subjects.ENTRIES`), so that no batch mate decides on this.
+    share = min(1.0, LARGE / max(rows * columns, 1))
+    return max(2, round(ITERATIONS * share**1.5))
 
 
 def split_results(

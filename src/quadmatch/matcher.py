@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -149,7 +150,7 @@ def limit_iterations(rows: int, columns: int) -> int:
     """Steps for graphs of these sizes: a step is cubic, and thousands of keypoints should not hang."""
     # Pairs so large are matched one by one (`subjects.ENTRIES`), so that no batch mate decides on this.
     share = min(1.0, LARGE / max(rows * columns, 1))
-    return max(2, round(ITERATIONS * share**1.5))
+    return max(2, round(ITERATIONS * math.pow(share, 1.5)))
 
 
 def split_results(

@@ -9,7 +9,7 @@ import typer
 
 
 def reproduce(
-    table: Annotated[str, typer.Argument(help="willow, voc, voc-f1, willow-constraint or voc-constraint.")],
+    table: Annotated[str, typer.Argument(help="willow, voc, voc-f1, or one of the others in the docs.")],
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each row; else the table's.")] = None,
     root: Annotated[Path | None, typer.Option(help="Folder of the data set, unpacked or packed.")] = None,
     mirror: Annotated[Path | None, typer.Option(help="Folder that holds its archives, by name.")] = None,

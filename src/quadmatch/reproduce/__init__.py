@@ -9,6 +9,7 @@ from quadmatch.reproduce import voc, willow
 TABLES: dict[str, dict[str, Any]] = {
     "willow": willow.TABLE,
     "willow-constraint": willow.CONSTRAINT,
+    "willow-pretrained": willow.PRETRAINED,
     "voc": voc.TABLE,
     "voc-f1": voc.F1,
     "voc-constraint": voc.CONSTRAINT,

@@ -98,8 +98,9 @@ def test_models_load_by_name_alias_file_and_folder(run, models) -> None:
     assert np.array_equal(match(load(models)), expected)
     assert find_experiment(models) == find_experiment("small")
     assert find_experiment("vgg16") is None
-    with pytest.raises(ValueError, match=r"'nothing' is neither .* models are small, vgg16"):
-        load("nothing")
+    for use in (load, find_experiment):
+        with pytest.raises(ValueError, match=r"'nothing' is neither .* models are small, vgg16"):
+            use("nothing")
     export_model(run, "other", models)
     with pytest.raises(ValueError, match="2 models"):
         load(models)

@@ -91,7 +91,7 @@ def _draw(evaluation: Evaluation) -> Table:
     rare = [name for name, scores in evaluation.classes.items() if scores.objects < RARE]
     if rare:
         caption += f"; common: without {', '.join(rare)}, which have fewer than {RARE} objects"
-    table = Table(title=heading or None, caption=caption, box=SIMPLE)
+    table = Table(title=heading or None, caption=caption, box=SIMPLE, padding=(0, 0, 0, 1))
     table.add_column("class", no_wrap=True)
     for name in ("accuracy", "by pair", "precision", "recall", "F1", "pairs", "objects"):
         table.add_column(name, justify="right", no_wrap=True)

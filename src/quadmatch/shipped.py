@@ -42,19 +42,29 @@ def load(name_or_path: str | os.PathLike[str], *, precision: str | None = None) 
 
     `precision` is the number format of the convolutions, as in `bfloat16,channels_last,2`; else measured.
     """
-    name, path = os.fspath(name_or_path), Path(name_or_path).expanduser()
-    if name == UNTRAINED:
+    if os.fspath(name_or_path) == UNTRAINED:
         return build_untrained(precision)
-    model = MODELS / f"{read_aliases().get(name, name)}.json"
+    place = find_model(name_or_path)
+    return load_run(place, precision) if place.is_dir() else load_model(place, precision)
+
+
+def find_model(name_or_path: str | os.PathLike[str]) -> Path:
+    """The run folder, or a file of the model, that is meant; what is neither gets the list of names."""
+    from quadmatch.runs import RECORD
+
+    name, path = os.fspath(name_or_path), Path(name_or_path).expanduser()
     if name in list_models():
-        return load_model(model, precision)
-    if path.is_dir():
-        return _load_folder(path, precision)
-    if path.is_file():
-        return load_model(path, precision)
-    raise ValueError(
-        f"{name!r} is neither a model nor a file nor a folder; models are {', '.join(list_models())}"
-    )
+        return MODELS / f"{read_aliases().get(name, name)}.json"
+    if path.is_file() or (path / RECORD).is_file():
+        return path
+    if not path.is_dir():
+        names = ", ".join(list_models())
+        raise ValueError(f"{name!r} is neither a model nor a file nor a folder; models are {names}")
+    cards = sorted(one for one in path.glob("*.json") if one.with_suffix(".safetensors").is_file())
+    if len(cards) == 1:
+        return cards[0]
+    found = f"{len(cards)} models" if cards else "neither"
+    raise ValueError(f"{path} must be the folder of a run or of one exported model; it holds {found}")
 
 
 def build_untrained(precision: str | None = None) -> Matcher:
@@ -65,24 +75,15 @@ def build_untrained(precision: str | None = None) -> Matcher:
     return Matcher(build_extractor("frozen", precision=precision), DotProduct()).eval()
 
 
-def _load_folder(folder: Path, precision: str | None) -> Matcher:
+def load_run(folder: Path, precision: str | None = None) -> Matcher:
+    """What a run trained, with the parameters of its best checkpoint."""
     from quadmatch.checkpoints import load_into, load_parameters
     from quadmatch.experiment import build_matcher
-    from quadmatch.runs import RECORD, read_run
+    from quadmatch.runs import read_run
 
-    if (folder / RECORD).is_file():
-        matcher = build_matcher(read_run(folder).experiment, precision)
-        load_into(matcher, load_parameters(folder), str(folder))
-        return matcher.eval()
-    return load_model(_find_card(folder), precision)
-
-
-def _find_card(folder: Path) -> Path:
-    cards = sorted(path for path in folder.glob("*.json") if path.with_suffix(".safetensors").is_file())
-    if len(cards) == 1:
-        return cards[0]
-    found = f"{len(cards)} models" if cards else "neither"
-    raise ValueError(f"{folder} must be the folder of a run or of one exported model; it holds {found}")
+    matcher = build_matcher(read_run(folder).experiment, precision)
+    load_into(matcher, load_parameters(folder), str(folder))
+    return matcher.eval()
 
 
 def read_card(path: Path) -> dict[str, Any]:
@@ -128,18 +129,14 @@ def load_model(path: Path, precision: str | None = None) -> Matcher:
 
 def find_experiment(name_or_path: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Tables of the experiment that a model came from; None for the untrained one."""
-    from quadmatch.runs import RECORD, read_run
+    from quadmatch.runs import read_run
 
-    name, path = os.fspath(name_or_path), Path(name_or_path).expanduser()
-    if name == UNTRAINED:
+    if os.fspath(name_or_path) == UNTRAINED:
         return None
-    if name in list_models():
-        path = MODELS / f"{read_aliases().get(name, name)}.json"
-    elif (path / RECORD).is_file():
-        return read_run(path).experiment.model_dump(mode="json")
-    elif path.is_dir():
-        path = _find_card(path)
-    experiment: dict[str, Any] = read_card(path)["experiment"]
+    place = find_model(name_or_path)
+    if place.is_dir():
+        return read_run(place).experiment.model_dump(mode="json")
+    experiment: dict[str, Any] = read_card(place)["experiment"]
     return experiment
 
 

@@ -71,7 +71,7 @@ def draw_table(title: str, caption: str, rows: Sequence[Row]) -> Table:
     from rich.table import Table
 
     heading, *lines = list_lines(rows)
-    table = Table(title=title, caption=caption, box=SIMPLE)
+    table = Table(title=title, caption=caption, box=SIMPLE, padding=(0, 0, 0, 1))
     for number, name in enumerate(heading):
         table.add_column(name, justify="right" if number else "left", no_wrap=not number)
     for line in lines:

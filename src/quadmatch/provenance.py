@@ -30,7 +30,8 @@ def describe_origin() -> dict[str, str]:
 def describe_command() -> str:
     """The command line; of files and folders only their names, not their places on this machine."""
     program, *arguments = sys.argv or [""]
-    return shlex.join([Path(program).stem, *(re.sub(r"(?<![\w.])/\S*/", "", one) for one in arguments)])
+    name = Path(program).stem.replace("cli", "quadmatch")  # as a module, it is the file's name
+    return shlex.join([name, *(re.sub(r"(?<![\w.])/\S*/", "", one) for one in arguments)])
 
 
 def describe_hardware() -> str:

@@ -23,7 +23,7 @@ from quadmatch.drawing import (
 )
 from quadmatch.files import write_file
 from quadmatch.layout import align, lay_out
-from quadmatch.result import MatchResult, to_numpy
+from quadmatch.result import MatchResult, to_float, to_numpy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -149,5 +149,5 @@ def _place(points: Any, adjacency: NDArray[Any] | None, count: int, name: str) -
 
 def _caption(result: MatchResult, judged: NDArray[np.bool_] | None) -> str:
     if judged is None or not len(judged):
-        return f"{len(result.pairs)} pairs, objective {float(result.objective):.4g}"
+        return f"{len(result.pairs)} pairs, objective {to_float(result.objective):.4g}"
     return f"{int(judged.sum())} of {len(judged)} pairs right ({100 * judged.mean():.0f} %)"

@@ -47,7 +47,7 @@ class MatchResult:
             "nodes": list(self.assignment.shape),
             "pairs": to_numpy(self.pairs).tolist(),
             "scores": to_numpy(self.scores).tolist(),
-            "objective": float(self.objective),
+            "objective": to_float(self.objective),
             "iterations": self.iterations,
             "converged": self.converged,
         }
@@ -65,11 +65,11 @@ class MatchResult:
 
     def __repr__(self) -> str:
         n, m = self.assignment.shape
-        mean = f", mean score {float(self.scores.mean()):.3f}" if len(self.pairs) else ""
+        mean = f", mean score {float(to_numpy(self.scores).mean()):.3f}" if len(self.pairs) else ""
         state = "" if self.converged else ", not converged"
         return (
             f"MatchResult({len(self.pairs)} pairs of {n} and {m} nodes{mean}, "
-            f"objective {float(self.objective):.6g}, {self.iterations} iterations{state})"
+            f"objective {to_float(self.objective):.6g}, {self.iterations} iterations{state})"
         )
 
     def _repr_html_(self) -> str:
@@ -86,3 +86,8 @@ class MatchResult:
 def to_numpy(values: Array) -> NDArray[Any]:
     """The values as a numpy array, wherever they are."""
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+
+
+def to_float(value: float | Tensor) -> float:
+    """The number, without its gradient."""
+    return float(value.detach()) if isinstance(value, Tensor) else value

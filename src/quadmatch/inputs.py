@@ -1,0 +1,193 @@
+"""Whatever users hand over as graphs, to matrices: arrays, tensors, sparse, networkx, lists of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Matrix = NDArray[Any] | Tensor
+
+LARGEST = 1e100
+"""Beyond that, squares of squares leave the range of double precision."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Checked matrices of each pair and how to hand results back."""
+
+    sources: list[Matrix]
+    targets: list[Matrix]
+    unaries: list[Matrix] | None
+    single: bool
+    """One pair was given, not a list."""
+    device: torch.device | None
+    """Of the tensors; None: numpy in, numpy out."""
+    kind: torch.dtype
+    """Number format of results."""
+
+
+def read_inputs(a: Any, b: Any, unary: Any) -> Inputs:
+    """Both graphs, or both lists of graphs, and their node similarities, checked."""
+    single = not is_list(a)
+    if single == is_list(b):
+        raise TypeError(
+            f"a and b must both be one graph or both be lists; got {_describe(a)} and {_describe(b)}"
+        )
+    if unary is not None and not single and not is_list(unary):
+        raise TypeError(
+            f"unary must be a list, one matrix a pair, because a and b are; got {_describe(unary)}"
+        )
+    sources, targets = ([a], [b]) if single else (list(a), list(b))
+    unaries = None if unary is None else [unary] if single else list(unary)
+    if len(sources) != len(targets):
+        raise ValueError(f"a and b must be lists of one length; got {len(sources)} and {len(targets)} graphs")
+    if unaries is not None and len(unaries) != len(sources):
+        raise ValueError(f"unary must have one matrix a pair, {len(sources)}; got {len(unaries)}")
+    names = [""] if single else [f"[{place}]" for place in range(len(sources))]
+    sources = [_read_graph(graph, "a", name) for graph, name in zip(sources, names)]
+    targets = [_read_graph(graph, "b", name) for graph, name in zip(targets, names)]
+    if unaries is not None:
+        unaries = [
+            _read_unary(one, (len(x), len(y)), name)
+            for one, x, y, name in zip(unaries, sources, targets, names)
+        ]
+    matrices = [*sources, *targets, *(unaries or ())]
+    return Inputs(sources, targets, unaries, single, _find_device(matrices), _find_kind(matrices))
+
+
+def is_list(value: Any) -> bool:
+    """A list or tuple of graphs, as opposed to one matrix written as a list of rows of numbers."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    if not value:
+        return True
+    first = value[0]
+    if isinstance(first, (list, tuple)):
+        return bool(first) and not np.isscalar(first[0])
+    return not np.isscalar(first) and getattr(first, "ndim", 2) != 1
+
+
+def to_matrix(value: Any, name: str) -> Matrix:
+    """A dense tensor or array of real numbers with two axes."""
+    if isinstance(value, Tensor):
+        if value.is_complex():
+            raise TypeError(f"{name} must be real; got a tensor of {value.dtype}")
+        matrix: Matrix = value if value.layout == torch.strided else value.to_dense()
+    elif isinstance(value, np.ndarray):
+        matrix = value
+    elif hasattr(value, "toarray") and hasattr(value, "nnz"):
+        matrix = np.asarray(value.toarray())
+    elif hasattr(value, "nodes") and hasattr(value, "is_directed"):
+        matrix = _read_network(value, name)
+    elif hasattr(value, "__array__") or isinstance(value, (list, tuple)):
+        matrix = _read_rows(value, name)
+    else:
+        raise TypeError(
+            f"{name} must be a matrix (numpy, torch, scipy sparse, rows of numbers) or a networkx graph; "
+            f"got {_describe(value)}"
+        )
+    if isinstance(matrix, np.ndarray) and matrix.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers; got an array of {matrix.dtype}")
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} must have two axes; got shape {list(matrix.shape)}{_advise(matrix, name)}")
+    return matrix
+
+
+def _read_graph(value: Any, name: str, place: str) -> Matrix:
+    matrix = to_matrix(value, name + place)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"{name + place} must be square, an adjacency matrix; got shape {list(matrix.shape)}"
+        )
+    return matrix
+
+
+def _read_unary(value: Any, shape: tuple[int, int], place: str) -> Matrix:
+    matrix = to_matrix(value, "unary" + place)
+    if tuple(matrix.shape) != shape:
+        raise ValueError(
+            f"unary{place} must have shape {list(shape)}, nodes of a by nodes of b; got {list(matrix.shape)}"
+        )
+    return matrix
+
+
+def _read_network(graph: Any, name: str) -> NDArray[np.float64]:
+    """Adjacency in the order of `graph.nodes`; attribute "weight", else one; parallel edges are summed."""
+    place = {node: index for index, node in enumerate(graph.nodes)}
+    matrix = np.zeros((len(place), len(place)))
+    for start, end, weight in graph.edges(data="weight", default=1):
+        try:
+            value = float(weight)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{name}: the weight of edge ({start}, {end}) must be a number; got {weight!r}"
+            ) from None
+        matrix[place[start], place[end]] += value
+        if not graph.is_directed() and start != end:
+            matrix[place[end], place[start]] += value
+    return matrix
+
+
+def _read_rows(value: Any, name: str) -> NDArray[Any]:
+    try:
+        rows = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of one length") from None
+    return rows.reshape(0, 0) if rows.size == 0 and rows.ndim < 2 else rows
+
+
+def _advise(matrix: Matrix, name: str) -> str:
+    return f"; for a batch pass a list, list({name})" if matrix.ndim == 3 else ""
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"a {type(value).__name__} of {len(value)}"
+    shape = getattr(value, "shape", None)
+    return type(value).__name__ + (f" of shape {list(shape)}" if shape is not None else "")
+
+
+def _find_device(matrices: Sequence[Matrix]) -> torch.device | None:
+    devices = {matrix.device for matrix in matrices if isinstance(matrix, Tensor)}
+    if len(devices) > 1:
+        raise ValueError(f"all tensors must be on one device; got {', '.join(sorted(map(str, devices)))}")
+    device = devices.pop() if devices else None
+    if device is not None and device.type == "meta":
+        raise ValueError("tensors must hold numbers; got tensors on the meta device")
+    return device
+
+
+def _find_kind(matrices: Sequence[Matrix]) -> torch.dtype:
+    """The widest floating-point format given, at least single; numpy's whole numbers count as double."""
+    found = None
+    for kind in {matrix.dtype for matrix in matrices}:
+        torchs = isinstance(kind, torch.dtype)
+        wide = kind == torch.float64 if torchs else kind.itemsize > 4 or kind.kind != "f"
+        found = torch.float64 if wide or found == torch.float64 else torch.float32
+    return found or torch.float64
+
+
+def to_float64(matrix: Matrix) -> NDArray[np.float64]:
+    """As a numpy array in double precision."""
+    if isinstance(matrix, Tensor):
+        return matrix.detach().to("cpu", torch.float64).numpy()
+    return matrix.astype(np.float64, copy=False)
+
+
+def check_numbers(flat: NDArray[np.float64], lengths: Sequence[int], names: Sequence[str]) -> None:
+    """All matrices, laid end to end, hold finite numbers that can be squared."""
+    if not flat.size:
+        return
+    largest = np.abs(flat).max()
+    if largest <= LARGEST:
+        return
+    bad = int(np.flatnonzero(~(np.abs(flat) <= LARGEST))[0])
+    which = int(np.searchsorted(np.cumsum(lengths), bad, side="right"))
+    needs = "finite" if not np.isfinite(flat[bad]) else f"at most {LARGEST:g} in size"
+    raise ValueError(f"{names[which]} must be {needs}; got {flat[bad]}")

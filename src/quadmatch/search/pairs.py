@@ -1,0 +1,128 @@
+"""Pairs of unequal sizes one after the other in flat memory, and how a compiled loop reads one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from quadmatch.search.problem import Index, Matrix, Vector, weigh_edges
+from quadmatch.search.relaxation import choose
+from quadmatch.solvers.compilation import compile_loop
+
+BALANCE = 1.2
+"""How much a node's edges count beside its similarities where the caller does not say."""
+
+
+class Pairs(NamedTuple):
+    """Pairs whose source has no more nodes than the target, so that every source node has a partner."""
+
+    sizes: Index
+    """[P, 2]: nodes of the source and of the target."""
+    starts: Index
+    """[P, 4]: where the source's matrix, the target's, the linear term and the permutation begin."""
+    sources: Vector
+    targets: Vector
+    linears: Vector
+    """What matching two nodes adds by itself; empty where nothing does."""
+    weights: Vector
+    """Of the quadratic term of each pair."""
+
+
+def lay_end_to_end(
+    sources: Sequence[Matrix], targets: Sequence[Matrix], linears: Sequence[Matrix] | None = None
+) -> Pairs:
+    """One flat copy of all pairs; weights are one."""
+    sizes = np.array([(len(a), len(b)) for a, b in zip(sources, targets)], dtype=np.int64).reshape(-1, 2)
+    n, m = sizes.T
+    lengths = np.stack((n * n, m * m, n * m if linears is not None else 0 * n, m), 1)
+    starts = np.zeros_like(lengths)
+    np.cumsum(lengths[:-1], axis=0, out=starts[1:])
+    return Pairs(
+        sizes, starts, _flatten(sources), _flatten(targets), _flatten(linears or ()), np.ones(len(n))
+    )
+
+
+def _flatten(matrices: Sequence[Matrix]) -> Vector:
+    if not matrices:
+        return np.zeros(0)
+    return np.concatenate([matrix.reshape(-1) for matrix in matrices]).astype(np.float64, copy=False)
+
+
+@compile_loop
+def read_pair(pairs: Pairs, place: int) -> tuple[Matrix, Matrix, Matrix, float]:
+    """Source, target, linear term (0×0 if none) and weight of one pair."""
+    n, m = pairs.sizes[place]
+    at = pairs.starts[place]
+    a = pairs.sources[at[0] : at[0] + n * n].reshape(n, n)
+    b = pairs.targets[at[1] : at[1] + m * m].reshape(m, m)
+    if len(pairs.linears):
+        return a, b, pairs.linears[at[2] : at[2] + n * m].reshape(n, m), pairs.weights[place]
+    return a, b, pairs.linears.reshape(0, 0), pairs.weights[place]
+
+
+@compile_loop
+def weigh_pairs(pairs: Pairs, weight: float, threshold: float) -> None:
+    """Set the weight of each pair, and turn similarities U into the linear term (1 − weight)·(U − unmatched).
+
+    A negative weight asks for a balance: weight / (1 − weight) = BALANCE · gain / (4 · degree), the gain
+    being how far the best assignment of U alone lies above its mean, a node, and the degree the mean sum of
+    squared edges: so edges and similarities matter alike, in whatever units either comes. Without U it is
+    one. In partial matches `unmatched` is `threshold` of the way from the mean of U to its mean over that
+    best assignment.
+    """
+    for place in range(len(pairs.sizes)):
+        a, b, linear, _ = read_pair(pairs, place)
+        n, m = len(a), len(b)
+        pairs.weights[place] = 1.0 if weight < 0 else weight
+        if not linear.size:
+            continue
+        mean, best, columns = 0.0, 0.0, choose(linear)
+        for i in range(n):
+            best += linear[i, columns[i]] / n
+            for k in range(m):
+                mean += linear[i, k] / (n * m)
+        if weight < 0:
+            degree = (weigh_edges(a).sum() / n + weigh_edges(b).sum() / m) / 2
+            ratio = BALANCE * (best - mean) / (4 * degree) if degree > 0 else 1.0
+            pairs.weights[place] = ratio / (1 + ratio) if best > mean else 1.0
+        unmatched = mean + threshold * (best - mean) if threshold > 0 else 0.0
+        for i in range(n):
+            for k in range(m):
+                linear[i, k] = (1 - pairs.weights[place]) * (linear[i, k] - unmatched)
+
+
+@compile_loop
+def measure_pairs(
+    pairs: Pairs, permutations: Index, threshold: float, objectives: Vector, scores: Vector
+) -> None:
+    """Objective of each match, and the score of each node's; partners from m on are none.
+
+    Without threshold: weight·Σ (A_ij − B_p(i)p(j))² − Σ linear over matched nodes. With one, what partial
+    matches minimise. A score is the share of the weight of edges to other matched nodes on which both
+    graphs agree.
+    """
+    for place in range(len(pairs.sizes)):
+        a, b, linear, weight = read_pair(pairs, place)
+        n, m = len(a), len(b)
+        at = pairs.starts[place, 3]
+        here, there, total = weigh_edges(a), weigh_edges(b), 0.0
+        for i in range(n):
+            k = permutations[at + i]
+            if k >= m:
+                continue
+            total += weight * threshold * (here[i] + there[k])
+            if linear.size:
+                total -= linear[i, k]
+            agreed, whole = 0.0, 0.0
+            for j in range(n):
+                h = permutations[at + j]
+                if h < m:
+                    x, y = a[i, j], b[k, h]
+                    total += weight * (-2 * x * y if threshold > 0 else (x - y) ** 2)
+                    size = abs(x) + abs(y) + abs(a[j, i]) + abs(b[h, k])
+                    whole += size
+                    agreed += size - abs(x - y) - abs(a[j, i] - b[h, k])
+            scores[at + i] = agreed / whole if whole > 0 else 1.0
+        objectives[place] = total

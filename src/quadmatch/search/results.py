@@ -1,0 +1,99 @@
+"""From checked matrices to results through the compiled search, all pairs of a list at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from quadmatch.inputs import Inputs, check_numbers, to_float64
+from quadmatch.result import Array, MatchResult
+from quadmatch.search.pairs import Pairs, lay_end_to_end, weigh_pairs
+from quadmatch.search.strategy import Found, search
+
+Matrix = NDArray[np.float64]
+
+
+def search_matches(inputs: Inputs, weight: float | None, threshold: float, best: bool) -> list[MatchResult]:
+    """One result a pair, in the caller's order of nodes."""
+    sources, targets = ([to_float64(one) for one in side] for side in (inputs.sources, inputs.targets))
+    unaries = None if inputs.unaries is None else [to_float64(one) for one in inputs.unaries]
+    turned = np.array([len(a) > len(b) for a, b in zip(sources, targets)], dtype=bool)
+    left, right, linears = list(sources), list(targets), unaries
+    for place in np.flatnonzero(turned):
+        left[place], right[place] = targets[place], sources[place]
+    if linears is not None:
+        linears = [one.T if turn else one for one, turn in zip(linears, turned)]
+    pairs = lay_end_to_end(left, right, linears)
+    _check(pairs, inputs, turned)
+    if linears is None:
+        pairs.weights[:] = 1.0 if weight is None else weight
+    else:
+        weigh_pairs(pairs, -1.0 if weight is None else weight, threshold)
+    found = search(pairs, threshold, best)
+    return _split(inputs, pairs, found, turned)
+
+
+def _check(pairs: Pairs, inputs: Inputs, turned: NDArray[np.bool_]) -> None:
+    """Finite numbers and no self loops; the matrix that has another is named as the caller knows it."""
+    spots = [""] if inputs.single else [f"[{place}]" for place in range(len(turned))]
+    small, large = pairs.sizes.T
+    for flat, sizes, ours, theirs in ((pairs.sources, small, "a", "b"), (pairs.targets, large, "b", "a")):
+        names = [(theirs if turn else ours) + spot for spot, turn in zip(spots, turned)]
+        check_numbers(flat, sizes**2, names)
+        nodes = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        diagonal = flat[
+            np.repeat(np.cumsum(sizes**2) - sizes**2, sizes) + nodes * (np.repeat(sizes, sizes) + 1)
+        ]
+        if diagonal.any():
+            loop = int(np.flatnonzero(diagonal)[0])
+            name = names[int(np.repeat(np.arange(len(sizes)), sizes)[loop])]
+            raise ValueError(
+                f"{name} must have no self loop; got {diagonal[loop]:g} at ({nodes[loop]}, {nodes[loop]}). "
+                "What a node is like by itself belongs in unary; quadratic_assignment takes a diagonal"
+            )
+    check_numbers(
+        pairs.linears, small * large if len(pairs.linears) else 0 * small, ["unary" + spot for spot in spots]
+    )
+
+
+def _split(inputs: Inputs, pairs: Pairs, found: Found, turned: NDArray[np.bool_]) -> list[MatchResult]:
+    """Views of a few large arrays: arrays made for each of many small pairs would cost more than matching."""
+    small, large = pairs.sizes.T
+    owner = np.repeat(np.arange(len(small)), large)
+    node = np.arange(len(owner)) - np.repeat(np.cumsum(large) - large, large)
+    real = (node < small[owner]) & (found.permutations < large[owner])
+    owner, node, partner, scores = owner[real], node[real], found.permutations[real], found.scores[real]
+    if turned.any():
+        flip = turned[owner]
+        node, partner = np.where(flip, partner, node), np.where(flip, node, partner)
+        order = np.lexsort((node, owner))
+        owner, node, partner, scores = owner[order], node[order], partner[order], scores[order]
+    rows, columns = np.where(turned, large, small), np.where(turned, small, large)
+    starts = np.cumsum(rows * columns) - rows * columns
+    flat = np.zeros(int((rows * columns).sum()))
+    flat[starts[owner] + node * columns[owner] + partner] = 1
+    # One conversion for all pairs; the loop below only takes views.
+    all_pairs, all_scores, all_flat = (
+        _convert(inputs, one) for one in (np.stack((node, partner), 1), scores, flat)
+    )
+    ends = np.cumsum(np.bincount(owner, minlength=len(small))).tolist()
+    counts = zip(starts.tolist(), rows.tolist(), columns.tolist(), ends)
+    objectives, steps = found.objectives.tolist(), found.steps.tolist()
+    results, low = [], 0
+    for place, (start, n, m, high) in enumerate(counts):
+        parts = all_pairs[low:high], all_scores[low:high], all_flat[start : start + n * m].reshape(n, m)
+        graphs = inputs.sources[place], inputs.targets[place]
+        results.append(MatchResult(*parts, objectives[place], steps[place], True, *graphs))
+        low = high
+    return results
+
+
+def _convert(inputs: Inputs, values: NDArray[Any]) -> Array:
+    """As the caller's arrays: numpy or torch, single or double precision, on their device."""
+    whole = values.dtype.kind == "i"
+    if inputs.device is not None:
+        return torch.from_numpy(values).to(inputs.device, torch.int64 if whole else inputs.kind)
+    return values if whole or inputs.kind == torch.float64 else values.astype(np.float32)

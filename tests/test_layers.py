@@ -12,6 +12,7 @@ from quadmatch.layers.affinity import BilinearAffinity, CosineAffinity, divide_b
 from quadmatch.layers.attributes import NodeAttributes, encode_points
 from quadmatch.layers.cross_graph import concatenate_other, join_graphs, join_nodes
 from quadmatch.layers.graph_conv import GraphConv, normalise_columns
+from quadmatch.layers.nodes import map_nodes
 from quadmatch.layers.refinement import RefineLayer
 from quadmatch.layers.structure import normalise_rows, weigh_adjacency
 
@@ -137,6 +138,20 @@ def test_joined_graphs_keep_their_nodes_and_lose_edges_to_padding():
     assert torch.equal(both.adjacency[1], pair.target.adjacency[0])
     assert both.mask.sum(1).tolist() == [2, 5]
     assert torch.equal(both.points[0, :3], source.points[0])
+
+
+@given(st.integers(0, 4), st.integers(0, 5), st.integers(0, 99))
+def test_padding_is_left_out_of_node_wise_work(batch, size, seed):
+    generator = torch.Generator().manual_seed(seed)
+    features = torch.randn(batch, size, 3, generator=generator, dtype=torch.float64)
+    mask = torch.rand(batch, size, generator=generator) < 0.6
+    junk = features.masked_fill(~mask[..., None], torch.nan).requires_grad_()
+    layer = torch.nn.Linear(3, 2).double()
+    out = map_nodes(layer, junk, mask)
+    torch.testing.assert_close(out, layer(features).masked_fill(~mask[..., None], 0))
+    out.sum().backward()
+    assert junk.grad.isfinite().all()
+    assert torch.equal(map_nodes(layer, features, None), layer(features))
 
 
 def test_each_node_gets_what_it_is_matched_to():

@@ -6,18 +6,19 @@ from math import pi
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from quadmatch.layers.nodes import map_nodes
 from quadmatch.layers.structure import normalise_rows
 
 Frame = Literal["direction", "box"]
 
 
 def encode_points(
-    points: Float[Tensor, "B N 2"], frame: Frame = "box", frequencies: int = 0, extent: float = 256.0
-) -> Float[Tensor, "B N D"]:
-    """The unary geometric prior: coordinates as attributes, [B, N, 2 + 4·frequencies].
+    points: Float[Tensor, "*N 2"], frame: Frame = "box", frequencies: int = 0, extent: float = 256.0
+) -> Float[Tensor, "*N D"]:
+    """The unary geometric prior: coordinates as attributes, [..., 2 + 4·frequencies].
 
     "direction": p/‖p‖, zero at the corner (what the released code calls normalised coordinates);
     "box": p/extent − ½. Each frequency k adds the sine and cosine of 2^k·π times the box coordinates.
@@ -58,18 +59,22 @@ class NodeAttributes(nn.Module):
         self.place = nn.Linear(places, width) if width is not None and prior else None
 
     def forward(
-        self, features: Float[Tensor, "B N C"], points: Float[Tensor, "B N 2"]
+        self,
+        features: Float[Tensor, "B N C"],
+        points: Float[Tensor, "B N 2"],
+        mask: Bool[Tensor, "B N"] | None = None,
     ) -> Float[Tensor, "B N D"]:
-        """Attributes of every node, padded ones included."""
+        """Attributes of every node, zero on padding if a mask says where that is."""
+        return map_nodes(self._describe, torch.cat([features, points.to(features.dtype)], -1), mask)
+
+    def _describe(self, nodes: Float[Tensor, "*N C"]) -> Float[Tensor, "*N D"]:
+        """Attributes of nodes whose last two channels are their points."""
+        places = encode_points(nodes[..., -2:], self.frame, self.frequencies)
+        features: Tensor = nodes[..., :-2]
         if self.norm is not None:
             features = self.norm(features)
         features = self.dropout(features)
-        if self.project is not None:
-            features = self.project(features)
-        if not self.prior:
-            return features
-        places = encode_points(points, self.frame, self.frequencies).to(features.dtype)
-        if self.place is None:
-            return torch.cat([features, places], dim=-1)
-        added: Tensor = features + self.place(places)
-        return added
+        if self.project is None:
+            return torch.cat([features, places], dim=-1) if self.prior else features
+        features = self.project(features)
+        return features if self.place is None else features + self.place(places)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import relu
+
+from quadmatch.layers.nodes import map_nodes
 
 
 def normalise_columns(adjacency: Float[Tensor, "B N N"]) -> Float[Tensor, "B N N"]:
@@ -20,7 +22,8 @@ class GraphConv(nn.Module):
 
     Paper (arXiv 2103.06643, eq. 5): `P' = σ(A P W_r + P W_s)`, no bias, A as it comes.
     Released code: `P' = Ã σ(P W_r + b_r) + σ(P W_s + b_s)`, Ã with normalised columns.
-    σ is ReLU; features [B, N, inputs] and adjacency [B, N, N] give [B, N, outputs].
+    σ is ReLU; features [B, N, inputs] and adjacency [B, N, N] give [B, N, outputs], zero where a mask of
+    the nodes is given and False.
     """
 
     def __init__(self, inputs: int, outputs: int, *, form: Literal["paper", "released"] = "released") -> None:
@@ -32,10 +35,14 @@ class GraphConv(nn.Module):
         self.itself = nn.Linear(inputs, outputs, bias=form == "released")
 
     def forward(
-        self, features: Float[Tensor, "B N C"], adjacency: Float[Tensor, "B N N"]
+        self,
+        features: Float[Tensor, "B N C"],
+        adjacency: Float[Tensor, "B N N"],
+        mask: Bool[Tensor, "B N"] | None = None,
     ) -> Float[Tensor, "B N D"]:
         """Features of the next layer; nothing reaches a node but along its edges."""
-        neighbours, itself = self.neighbours(features), self.itself(features)
+        neighbours = map_nodes(self.neighbours, features, mask)
+        itself = map_nodes(self.itself, features, mask)
         if self.form == "paper":
             return relu(adjacency @ neighbours + itself)
         return normalise_columns(adjacency) @ relu(neighbours) + relu(itself)

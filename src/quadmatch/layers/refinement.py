@@ -10,6 +10,7 @@ from torch.nn.functional import relu
 
 from quadmatch.graph import Graph
 from quadmatch.layers.graph_conv import GraphConv
+from quadmatch.layers.nodes import map_nodes
 from quadmatch.layers.spline_conv import SplineConv
 
 Refine = Literal["gcn", "spline"]
@@ -53,13 +54,11 @@ class RefineLayer(nn.Module):
         structure: Float[Tensor, "B N N"],
     ) -> Float[Tensor, "B N E"]:
         """Refined features; `shortcut` is used only with `residual`."""
+        refined: Tensor
         if isinstance(self.convolution, SplineConv):
-            refined = self.convolution(features, graph.points, graph.adjacency)
+            refined = self.convolution(features, graph.points, graph.adjacency, graph.mask)
             refined = relu(refined) if self.activate else refined
         else:
-            refined = self.convolution(features, structure)
+            refined = self.convolution(features, structure, graph.mask)
         refined = self.dropout(refined)
-        if self.norm is not None:
-            refined = self.norm(shortcut + refined)
-        result: Tensor = refined
-        return result
+        return refined if self.norm is None else map_nodes(self.norm, shortcut + refined, graph.mask)

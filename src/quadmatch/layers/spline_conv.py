@@ -6,9 +6,11 @@ from math import sqrt
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
+
+from quadmatch.layers.nodes import map_nodes
 
 
 def weigh_knots(
@@ -35,7 +37,7 @@ class SplineConv(nn.Module):
     `u_ij = ½ + ½ (p_i − p_j) / extent` clipped to the unit square, b_k the product of two hats; the
     aggregate of a node without neighbours is zero. Only the products x_j W_k that some edge asks for
     are computed, each once: the nodes are grouped by knot, one matrix product a knot.
-    features [B, N, inputs] → [B, N, outputs].
+    features [B, N, inputs] → [B, N, outputs], zero where a mask of the nodes is given and False.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class SplineConv(nn.Module):
         features: Float[Tensor, "B N C"],
         points: Float[Tensor, "B N 2"],
         adjacency: Float[Tensor, "B N N"],
+        mask: Bool[Tensor, "B N"] | None = None,
     ) -> Float[Tensor, "B N D"]:
         """Features of the next layer; edges are the non-zero entries of the adjacency."""
         batch, nodes, _ = features.shape
@@ -75,7 +78,7 @@ class SplineConv(nn.Module):
         degree = torch.bincount(graph * nodes + receiver, minlength=batch * nodes)
         pooled = torch.segment_reduce(messages, self.aggregation, lengths=degree, unsafe=True)
         pooled = torch.where(degree[:, None] > 0, pooled, pooled.new_zeros(()))
-        itself: Tensor = self.root(features)
+        itself = map_nodes(self.root, features, mask)
         return pooled.view_as(itself) + itself
 
     def _combine(self, features: Tensor, sender: Tensor, knot: Tensor, weight: Tensor) -> Tensor:

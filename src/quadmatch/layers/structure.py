@@ -11,7 +11,7 @@ from torch import Tensor
 Kernel = Literal["linear", "cosine", "exp_cosine"]
 
 
-def normalise_rows(features: Float[Tensor, "*B N C"]) -> Float[Tensor, "*B N C"]:
+def normalise_rows(features: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]:
     """Rows of unit length; a row of (almost) zeros stays, and gets no gradient."""
     squared = features.square().sum(-1, keepdim=True)
     tiny = torch.finfo(features.dtype).tiny ** 0.5

@@ -98,11 +98,10 @@ class QCDGM(nn.Module):
         """Match every pair of the batch; both graphs go through the network as one batch."""
         graph, mask = join_graphs(pair.source, pair.target), pair.mask
         rows, columns = mask.shape[1:]
-        real = graph.mask[..., None]
         image = join_nodes(
             torch.cat([source.local, source.edge], -1), torch.cat([target.local, target.edge], -1)
         )
-        attributes = self.attributes(image.masked_fill(~real, 0), graph.points.masked_fill(~real, 0))
+        attributes = self.attributes(image, graph.points, graph.mask)
         features = inputs = attributes
         earlier: list[Tensor] = []
         for index, layer in enumerate(self.layers):

@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from quadmatch.solvers.linear_scaling import Side, scale
 from quadmatch.solvers.precision import leave_autocast
-from quadmatch.solvers.scaling import Sides, complete
+from quadmatch.solvers.scaling import Sides, complete, limit
 
 FLOOR = 1e-10
 """Least weight of a match relative to the largest of its pair: a node without weight gets an even share."""
@@ -30,22 +31,19 @@ def project(
     kernel = (kept / peak.where(peak > 0, 1)).clamp(min=FLOOR)
     kernel = kernel if mask is None else kernel.where(mask, 0)
     sides, surplus = _describe(values, mask)
-    blank_row = 0.0 if sides.rows is None else (~sides.rows).to(values.dtype)
-    blank_column = 0.0 if sides.columns is None else (~sides.columns).to(values.dtype)
-    most_row = torch.where(surplus > 0, 1, torch.inf).to(values.dtype)
-    most_column = torch.where(surplus < 0, 1, torch.inf).to(values.dtype)
-    u, v = torch.ones_like(kernel[:, :, :1]), torch.ones_like(kernel[:, :1, :])
+    row, column = _bound(sides.rows, surplus > 0, kernel), _bound(sides.columns, surplus < 0, kernel)
     # The side that is only bounded must wait until the other one has set the level.
-    v = torch.where(surplus > 0, (kernel.sum(1, keepdim=True) + blank_column).reciprocal(), v)
-    for half in range(iterations):
-        if half % 2 == 0:
-            u = (torch.bmm(kernel, v.transpose(1, 2)) + blank_row).reciprocal().minimum(most_row)
-        else:
-            v = (torch.bmm(u.transpose(1, 2), kernel) + blank_column).reciprocal().minimum(most_column)
-    u = torch.minimum(u, (torch.bmm(kernel, v.transpose(1, 2)) + blank_row).reciprocal())
-    if iterations % 2:
-        v = torch.minimum(v, (torch.bmm(u.transpose(1, 2), kernel) + blank_column).reciprocal())
-    return complete(u * kernel * v, sides)
+    total = kernel.sum(1, keepdim=True)
+    start = (total if sides.columns is None else total.where(sides.columns, 1)).reciprocal()
+    start = torch.where(surplus > 0, start, torch.ones_like(start))
+    u, v = scale(kernel, start, row, column, iterations=iterations)
+    return complete(limit(kernel, u, v, sides, columns_too=iterations % 2 == 1), sides)
+
+
+def _bound(real: Tensor | None, larger: Tensor, kernel: Tensor) -> Side:
+    """A side whose nodes may sum to less than one where it is the larger side."""
+    most = torch.where(larger, 1, torch.inf).to(kernel.dtype)
+    return Side(extra=None if real is None else (~real).to(kernel.dtype), real=real, most=most)
 
 
 def _describe(values: Tensor, mask: Tensor | None) -> tuple[Sides, Tensor]:

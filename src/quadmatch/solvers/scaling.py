@@ -9,11 +9,13 @@ of the kernel. Both end by shrinking the rows (and columns) that still sum to mo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+
+from quadmatch.solvers.linear_scaling import Side, scale
 
 FAR = -1e30
 """Logarithm of nothing: finite, so that no subtraction makes a NaN, and far below any real value."""
@@ -31,72 +33,112 @@ class Sides:
     """Rows minus columns, where a slack row or column of that mass makes the pair square."""
 
 
+@dataclass(frozen=True)
+class Masses:
+    """What rows and columns sum to, with a last row and column that take up the difference of the sizes."""
+
+    rows: Float[Tensor, "B N 1"]
+    columns: Float[Tensor, "B 1 M"]
+    start: Float[Tensor, "B 1 M"]
+    """Scaling of columns to begin with."""
+
+
 def scale_linear(
     kernel: Float[Tensor, "B N M"], sides: Sides, iterations: int, tolerance: float
 ) -> Float[Tensor, "B N M"]:
     """Scale a kernel that is zero on padding and whose other values lie between exp(−range) and 1."""
-    blank_row = 0.0 if sides.rows is None else (~sides.rows).to(kernel.dtype)
-    blank_column = 0.0 if sides.columns is None else (~sides.columns).to(kernel.dtype)
-    slack = 0.0 if sides.slack is None else sides.slack.exp()
-    u, v = torch.ones_like(kernel[:, :, :1]), torch.ones_like(kernel[:, :1, :])
-    if sides.slack is not None:
-        v = _begin_slack(slack, kernel.amax(1, keepdim=True)).expand_as(v)
-    active: Tensor | None = None
-    for half in range(iterations):
-        if half % 2 == 0:
-            total = torch.bmm(kernel, v.transpose(1, 2)) + (slack + blank_row)
-            if sides.surplus is not None:
-                total = total + sides.surplus.clamp(min=0) / _sum_real(u, sides.rows)
-            if tolerance and half:
-                error = (u * total - 1).detach().abs() - blank_row
-                active = _narrow(active, error.amax(1, keepdim=True) > tolerance)
-            u = _update(u, total.reciprocal(), active)
-        else:
-            total = torch.bmm(u.transpose(1, 2), kernel) + (slack + blank_column)
-            if sides.surplus is not None:
-                total = total + (-sides.surplus).clamp(min=0) / _sum_real(v, sides.columns)
-            v = _update(v, total.reciprocal(), active)
-        if _all_done(active):
-            break
-    u = torch.minimum(u, (torch.bmm(kernel, v.transpose(1, 2)) + blank_row).reciprocal())
-    if iterations % 2:
-        v = torch.minimum(v, (torch.bmm(u.transpose(1, 2), kernel) + blank_column).reciprocal())
-    return complete(u * kernel * v, sides)
+    n, m = kernel.shape[1:]
+    if sides.surplus is None:
+        slack = None if sides.slack is None else sides.slack.exp()
+        row, column = _make_side(sides.rows, slack, kernel), _make_side(sides.columns, slack, kernel)
+        start = torch.ones_like(kernel[:, :1, :])
+        if slack is not None:
+            start = _begin_slack(slack, kernel.amax(1, keepdim=True))
+        u, v = scale(kernel, start, row, column, iterations=iterations, tolerance=tolerance)
+    else:
+        wide, masses, rows, columns = _widen(kernel, sides, 1.0, 0.0)
+        row = replace(_make_side(rows, None, kernel), mass=masses.rows)
+        column = replace(_make_side(columns, None, kernel), mass=masses.columns)
+        u, v = scale(wide, masses.start, row, column, iterations=iterations, tolerance=tolerance)
+    return complete(limit(kernel, u[:, :n], v[:, :, :m], sides, columns_too=iterations % 2 == 1), sides)
+
+
+def _widen(values: Tensor, sides: Sides, full: float, none: float) -> tuple[Tensor, Masses, Tensor, Tensor]:
+    """The same with one more row and column; then its masses, and which rows and columns are real."""
+    assert sides.surplus is not None
+    n, m = values.shape[1:]
+    real = torch.ones_like(values[:, :1, :1], dtype=torch.bool)
+    rows = real.expand(-1, n, 1) if sides.rows is None else sides.rows
+    columns = real.expand(-1, 1, m) if sides.columns is None else sides.columns
+    spare_column, spare_row = sides.surplus.clamp(min=0), (-sides.surplus).clamp(min=0)
+    ones = torch.ones_like(spare_row)
+    # Without anything to take up, the last row or column is padding.
+    last_column = (full * ones).where(rows & (spare_column > 0), none)
+    last_row = (full * ones).where(columns & (spare_row > 0), none)
+    corner = torch.full_like(ones, none)
+    wide = torch.cat((torch.cat((values, last_column), 2), torch.cat((last_row, corner), 2)), 1)
+    masses = Masses(
+        torch.cat((ones.expand(-1, n, 1), spare_row), 1),
+        torch.cat((ones.expand(-1, 1, m), spare_column), 2),
+        torch.cat((ones.expand(-1, 1, m), spare_column / rows.sum(1, keepdim=True).clamp(min=1)), 2),
+    )
+    return wide, masses, torch.cat((rows, spare_row > 0), 1), torch.cat((columns, spare_column > 0), 2)
+
+
+def _make_side(real: Tensor | None, slack: Tensor | None, kernel: Tensor) -> Side:
+    if real is None:
+        return Side(extra=slack)
+    blank = (~real).to(kernel.dtype)
+    return Side(extra=blank if slack is None else blank + slack, real=real)
+
+
+def limit(
+    kernel: Float[Tensor, "B N M"],
+    u: Float[Tensor, "B N 1"],
+    v: Float[Tensor, "B 1 M"],
+    sides: Sides,
+    *,
+    columns_too: bool,
+) -> Float[Tensor, "B N M"]:
+    """diag(u) K diag(v), rows (and columns, unless they were scaled last) shrunk to sum to at most one."""
+    total = torch.bmm(kernel, v.transpose(1, 2))
+    u = torch.minimum(u, (total if sides.rows is None else total.where(sides.rows, 1)).reciprocal())
+    if columns_too:
+        total = torch.bmm(u.transpose(1, 2), kernel)
+        v = torch.minimum(v, (total if sides.columns is None else total.where(sides.columns, 1)).reciprocal())
+    return u * kernel * v
 
 
 def scale_log(
     logits: Float[Tensor, "B N M"], sides: Sides, iterations: int, tolerance: float
 ) -> Float[Tensor, "B N M"]:
     """Scale exp(logits), of any range; logits are FAR on padding."""
-    spare_column = spare_row = None
-    if sides.surplus is not None:
-        spare_column, spare_row = _log_mass(sides.surplus), _log_mass(-sides.surplus)
+    n, m = logits.shape[1:]
+    wide, rows, columns = logits, sides.rows, sides.columns
     f, g = torch.zeros_like(logits[:, :, :1]), torch.zeros_like(logits[:, :1, :])
+    log_rows, log_columns = f, g
     if sides.slack is not None:
-        peak = logits.amax(1, keepdim=True) + math.log(4)
-        both = 0.5 * torch.logaddexp(2 * sides.slack.expand_as(peak), peak)
-        g = _clear(math.log(2) - torch.logaddexp(sides.slack.expand_as(both), both), sides.columns)
+        g = _clear(_begin_slack_log(sides.slack, logits.amax(1, keepdim=True)), columns)
+    elif sides.surplus is not None:
+        wide, masses, rows, columns = _widen(logits, sides, 0.0, FAR)
+        log_rows, log_columns, g = (_take_log(x) for x in (masses.rows, masses.columns, masses.start))
+        f = torch.zeros_like(wide[:, :, :1])
     active: Tensor | None = None
     for half in range(iterations):
         if half % 2 == 0:
-            total = _add_slack(torch.logsumexp(logits + g, 2, keepdim=True), sides.slack)
-            if spare_column is not None:
-                total = torch.logaddexp(
-                    total, spare_column - torch.logsumexp(_hide(f, sides.rows), 1, keepdim=True)
-                )
+            new = log_rows - _add_slack(torch.logsumexp(wide + g, 2, keepdim=True), sides.slack)
+            new = _clear(new, rows)
             if tolerance and half:
-                error = _clear(f + total, sides.rows).detach().expm1().abs()
-                active = _narrow(active, error.amax(1, keepdim=True) > tolerance)
-            f = _update(f, _clear(-total, sides.rows), active)
+                still = (f - new).detach().expm1().abs().amax(1, keepdim=True) > tolerance
+                active = still if active is None else active & still
+                if not torch.compiler.is_compiling() and not bool(active.any()):
+                    break
+            f = new if active is None else torch.where(active, new, f)
         else:
-            total = _add_slack(torch.logsumexp(logits + f, 1, keepdim=True), sides.slack)
-            if spare_row is not None:
-                total = torch.logaddexp(
-                    total, spare_row - torch.logsumexp(_hide(g, sides.columns), 2, keepdim=True)
-                )
-            g = _update(g, _clear(-total, sides.columns), active)
-        if _all_done(active):
-            break
+            new = log_columns - _add_slack(torch.logsumexp(wide + f, 1, keepdim=True), sides.slack)
+            new = _clear(new, columns)
+            g = new if active is None else torch.where(active, new, g)
+    f, g = f[:, :n], g[:, :, :m]
     f = torch.minimum(f, _clear(-torch.logsumexp(logits + g, 2, keepdim=True), sides.rows))
     if iterations % 2:
         g = torch.minimum(g, _clear(-torch.logsumexp(logits + f, 1, keepdim=True), sides.columns))
@@ -117,7 +159,7 @@ def complete(x: Float[Tensor, "B N M"], sides: Sides) -> Float[Tensor, "B N M"]:
     return x + rows * (columns / total.where(total > 0, 1))
 
 
-def _begin_slack(slack: Tensor | float, peak: Tensor) -> Tensor:
+def _begin_slack(slack: Tensor, peak: Tensor) -> Tensor:
     """Scaling of a column that could only be matched to its best row, or not at all.
 
     The solution of Kv² + kv = 1. From an even start such a column, which is the rule at low temperature,
@@ -126,19 +168,15 @@ def _begin_slack(slack: Tensor | float, peak: Tensor) -> Tensor:
     return 2 / (slack + (slack * slack + 4 * peak).sqrt())
 
 
-def _sum_real(scale: Tensor, real: Tensor | None) -> Tensor:
-    """Sum of a pair's scaling factors over real nodes, as [B, 1, 1]; one where there is none."""
-    kept = scale if real is None else scale.where(real, 0)
-    total = kept.sum((1, 2), keepdim=True)
-    return total.where(total > 0, 1)
+def _begin_slack_log(slack: Tensor, peak: Tensor) -> Tensor:
+    """The same, of logarithms."""
+    slack = slack.expand_as(peak)
+    root = 0.5 * torch.logaddexp(2 * slack, peak + math.log(4))
+    return math.log(2) - torch.logaddexp(slack, root)
 
 
-def _log_mass(mass: Tensor) -> Tensor:
-    return mass.clamp(min=1).log().where(mass > 0, FAR)
-
-
-def _hide(potential: Tensor, real: Tensor | None) -> Tensor:
-    return potential if real is None else potential.where(real, FAR)
+def _take_log(mass: Tensor) -> Tensor:
+    return mass.where(mass > 0, 1).log().where(mass > 0, FAR)
 
 
 def _clear(potential: Tensor, real: Tensor | None) -> Tensor:
@@ -147,16 +185,3 @@ def _clear(potential: Tensor, real: Tensor | None) -> Tensor:
 
 def _add_slack(total: Tensor, slack: Tensor | None) -> Tensor:
     return total if slack is None else torch.logaddexp(total, slack)
-
-
-def _narrow(active: Tensor | None, still: Tensor) -> Tensor:
-    """A pair that has converged stays as it is: what its batch mates need must not change it."""
-    return still if active is None else active & still
-
-
-def _update(old: Tensor, new: Tensor, active: Tensor | None) -> Tensor:
-    return new if active is None else torch.where(active, new, old)
-
-
-def _all_done(active: Tensor | None) -> bool:
-    return active is not None and not torch.compiler.is_compiling() and not bool(active.any())

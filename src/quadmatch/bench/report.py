@@ -1,0 +1,76 @@
+"""Rows of figures as a table on the screen and as files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from quadmatch.bench.measurement import Row
+from quadmatch.files import write_file, write_json
+
+COLUMNS = ("name", "size", "ours", "peer", "ratio", "required", "met")
+
+
+def show_rows(report: dict[str, Any]) -> None:
+    """Print the report as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*COLUMNS, caption=describe(report["origin"]))
+    for row in report["rows"]:
+        table.add_row(*format_row(row))
+    Console().print(table)
+
+
+def write_report(report: dict[str, Any], folder: Path) -> Path:
+    """Write `<date>.json` and `<date>.md` into the folder."""
+    name = report["origin"]["date"].replace(":", "").partition("+")[0]
+    write_json(folder / f"{name}.json", report)
+    lines = [f"# Benchmarks of {name}", "", describe(report["origin"]), ""]
+    lines += ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    lines += ["| " + " | ".join(format_row(row)) + " |" for row in report["rows"]]
+    notes = [
+        f"- {row['name']}, {row['size']}: {text}" for row in report["rows"] if (text := describe_rest(row))
+    ]
+    if notes:
+        lines += ["", "Beside these figures:", "", *notes]
+    return write_file(folder / f"{name}.md", ("\n".join(lines) + "\n").encode())
+
+
+def describe(origin: dict[str, str]) -> str:
+    """Where figures come from, in a line."""
+    return ", ".join(f"{key} {value}" for key, value in origin.items() if value)
+
+
+def format_row(row: Row) -> list[str]:
+    """The common columns of a row as text; what a row does not have stays empty."""
+    return [format_value(_find(row, column)) for column in COLUMNS]
+
+
+def describe_rest(row: Row) -> str:
+    """What a row says beyond the common columns."""
+    known = {*COLUMNS, "ours_seconds", "peer_seconds"}
+    return ", ".join(
+        f"{key.replace('_', ' ')} {format_value(value)}" for key, value in row.items() if key not in known
+    )
+
+
+def _find(row: Row, column: str) -> object:
+    # Rows that compare times name them so; their peer's name is a remark.
+    return row.get(f"{column}_seconds", row.get(column))
+
+
+def format_value(value: object) -> str:
+    """A figure with four digits, a truth as yes or no."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def count_met(rows: Iterable[Row]) -> tuple[int, int]:
+    """How many rows are met, and how many have a requirement."""
+    judged = [bool(row["met"]) for row in rows if row.get("met") is not None]
+    return sum(judged), len(judged)

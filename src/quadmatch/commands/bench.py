@@ -1,0 +1,35 @@
+"""`quadmatch bench`: speed and quality beside other packages, on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Measure speed and quality beside other packages.", no_args_is_help=True)
+
+
+@app.callback()
+def bench() -> None:
+    """Measure speed and quality beside other packages."""
+
+
+@app.command()
+def solvers(
+    only: Annotated[list[str] | None, typer.Option(help="Only this benchmark; may be repeated.")] = None,
+    qaplib: Annotated[Path | None, typer.Option(help="Folder of QAPLIB's .dat and .sln files.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Also write the rows to this file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write JSON and Markdown into this folder.")] = None,
+) -> None:
+    """Run the solvers' benchmarks; each row says what was required and whether it is met."""
+    from quadmatch.bench import run_benches
+    from quadmatch.bench.report import show_rows, write_report
+    from quadmatch.files import write_json
+
+    report = run_benches(only, qaplib=qaplib, say=lambda line: typer.echo(line, err=True))
+    show_rows(report)
+    if json is not None:
+        write_json(json, report)
+    if out is not None:
+        typer.echo(f"written to {write_report(report, out)}")

@@ -19,5 +19,8 @@ def map_nodes(
     """
     if mask is None or bool(mask.all()):
         return function(features)
-    packed = function(features[mask])
-    return packed.new_zeros(*mask.shape, packed.shape[-1]).index_put((mask,), packed)
+    real = mask.flatten().nonzero()[:, 0]
+    packed = function(features.flatten(0, 1).index_select(0, real))
+    return (
+        packed.new_zeros(mask.numel(), packed.shape[-1]).index_copy(0, real, packed).unflatten(0, mask.shape)
+    )

@@ -82,7 +82,7 @@ def test_line_search_finds_the_least_point_of_the_segment(masked: bool) -> None:
         assert (least <= evaluate(here) + 1e-9).all()
 
 
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(st.integers(0, 999))
 def test_least_point_of_any_quartic(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)

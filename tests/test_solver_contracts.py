@@ -106,7 +106,7 @@ def embed(problem: Problem, seed: int, extra: int) -> tuple[Problem, Tensor, Ten
 
 
 @pytest.mark.parametrize("name", EVERY)
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(
     seed=st.integers(0, 999),
     sizes=st.tuples(st.integers(1, 7), st.integers(1, 7)),
@@ -136,7 +136,7 @@ def test_padding_and_batch_mates_never_change_a_match(
 
 
 @pytest.mark.parametrize("name", EVERY)
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(seed=st.integers(0, 999), sizes=st.tuples(st.integers(1, 7), st.integers(1, 7)))
 def test_relabelling_nodes_relabels_the_match(name: str, seed: int, sizes: tuple[int, int]) -> None:
     unary, source, target = make_pair(seed, *sizes, torch.float64)
@@ -153,8 +153,8 @@ def test_relabelling_nodes_relabels_the_match(name: str, seed: int, sizes: tuple
 
 
 @pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("scale", [1.0, 1e4, 1e-4, 0.0])
-@pytest.mark.parametrize("sizes", [(6, 6), (3, 7), (7, 3)])
+@pytest.mark.parametrize("scale", [1.0, 1e4, 0.0])
+@pytest.mark.parametrize("sizes", [(6, 6), (3, 7)])
 def test_rows_and_columns_sum_to_at_most_one(name: str, scale: float, sizes: tuple[int, int]) -> None:
     for kind in (torch.float32, torch.float64):
         unary, source, target = make_pair(3, *sizes, kind)
@@ -227,7 +227,7 @@ unary, graph = torch.rand(2, 4, 5), torch.rand(2, 4, 4).round()
 other, mask = torch.rand(2, 5, 5).round(), torch.ones(2, 4, 5, dtype=torch.bool)
 mask[1, 3:] = False
 few = {"outer": 1, "inner": 1, "sinkhorn_iterations": 2}
-walk = {"iterations": 2, "tolerance": 0.0}
+walk = {"iterations": 1, "tolerance": 0.0}
 solvers = (
     lambda u: sinkhorn(u, mask, iterations=4),
     lambda u: sinkhorn(u, temperature=0.005, slack=0.3, iterations=3),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,14 +49,12 @@ def read_inputs(a: Any, b: Any, unary: Any) -> Inputs:
         raise ValueError(f"a and b must be lists of one length; got {len(sources)} and {len(targets)} graphs")
     if unaries is not None and len(unaries) != len(sources):
         raise ValueError(f"unary must have one matrix a pair, {len(sources)}; got {len(unaries)}")
-    names = [""] if single else [f"[{place}]" for place in range(len(sources))]
-    sources = [_read_graph(graph, "a", name) for graph, name in zip(sources, names)]
-    targets = [_read_graph(graph, "b", name) for graph, name in zip(targets, names)]
+    places = [None] if single else range(len(sources))
+    sources = [_read_graph(graph, "a", place) for place, graph in zip(places, sources)]
+    targets = [_read_graph(graph, "b", place) for place, graph in zip(places, targets)]
     if unaries is not None:
-        unaries = [
-            _read_unary(one, (len(x), len(y)), name)
-            for one, x, y, name in zip(unaries, sources, targets, names)
-        ]
+        sizes = [(len(x), len(y)) for x, y in zip(sources, targets)]
+        unaries = [_read_unary(one, size, place) for place, one, size in zip(places, unaries, sizes)]
     matrices = [*sources, *targets, *(unaries or ())]
     return Inputs(sources, targets, unaries, single, _find_device(matrices), _find_kind(matrices))
 
@@ -99,22 +97,30 @@ def to_matrix(value: Any, name: str) -> Matrix:
     return matrix
 
 
-def _read_graph(value: Any, name: str, place: str) -> Matrix:
-    matrix = to_matrix(value, name + place)
+def _read_graph(value: Any, side: str, place: int | None) -> Matrix:
+    # Most inputs are arrays without any fault, and there may be many.
+    if type(value) is np.ndarray and value.ndim == 2 and value.dtype.kind in "fiub":
+        matrix: Matrix = value
+    else:
+        matrix = to_matrix(value, _name(side, place))
     if matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(
-            f"{name + place} must be square, an adjacency matrix; got shape {list(matrix.shape)}"
-        )
+        shape = list(matrix.shape)
+        raise ValueError(f"{_name(side, place)} must be square, an adjacency matrix; got shape {shape}")
     return matrix
 
 
-def _read_unary(value: Any, shape: tuple[int, int], place: str) -> Matrix:
-    matrix = to_matrix(value, "unary" + place)
+def _read_unary(value: Any, shape: tuple[int, int], place: int | None) -> Matrix:
+    name = _name("unary", place)
+    matrix = to_matrix(value, name)
     if tuple(matrix.shape) != shape:
         raise ValueError(
-            f"unary{place} must have shape {list(shape)}, nodes of a by nodes of b; got {list(matrix.shape)}"
+            f"{name} must have shape {list(shape)}, nodes of a by nodes of b; got {list(matrix.shape)}"
         )
     return matrix
+
+
+def _name(side: str, place: int | None) -> str:
+    return side if place is None else f"{side}[{place}]"
 
 
 def _read_network(graph: Any, name: str) -> NDArray[np.float64]:
@@ -167,8 +173,7 @@ def _find_kind(matrices: Sequence[Matrix]) -> torch.dtype:
     """The widest floating-point format given, at least single; numpy's whole numbers count as double."""
     found = None
     for kind in {matrix.dtype for matrix in matrices}:
-        torchs = isinstance(kind, torch.dtype)
-        wide = kind == torch.float64 if torchs else kind.itemsize > 4 or kind.kind != "f"
+        wide = kind in (torch.float64, np.dtype("float64")) or getattr(kind, "kind", "f") != "f"
         found = torch.float64 if wide or found == torch.float64 else torch.float32
     return found or torch.float64
 
@@ -180,7 +185,7 @@ def to_float64(matrix: Matrix) -> NDArray[np.float64]:
     return matrix.astype(np.float64, copy=False)
 
 
-def check_numbers(flat: NDArray[np.float64], lengths: Sequence[int], names: Sequence[str]) -> None:
+def check_numbers(flat: NDArray[np.float64], lengths: NDArray[np.int64], name: Callable[[int], str]) -> None:
     """All matrices, laid end to end, hold finite numbers that can be squared."""
     if not flat.size:
         return
@@ -190,4 +195,4 @@ def check_numbers(flat: NDArray[np.float64], lengths: Sequence[int], names: Sequ
     bad = int(np.flatnonzero(~(np.abs(flat) <= LARGEST))[0])
     which = int(np.searchsorted(np.cumsum(lengths), bad, side="right"))
     needs = "finite" if not np.isfinite(flat[bad]) else f"at most {LARGEST:g} in size"
-    raise ValueError(f"{names[which]} must be {needs}; got {flat[bad]}")
+    raise ValueError(f"{name(which)} must be {needs}; got {flat[bad]}")

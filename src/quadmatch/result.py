@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Array = np.ndarray | Tensor
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class MatchResult:
     """A match of two graphs in the caller's own node order; numpy or torch, as the caller's input was."""
 

@@ -112,12 +112,11 @@ def improve(first: Stack, second: Stack, linear: Matrix, p: Index, steps: int, p
     Only the first `places` places are swapped with others: the rest are added ones, alike among themselves.
     """
     terms, size, _ = first.shape
-    chosen = permute(second, p)
-    gradient, largest = differentiate(first, chosen, linear, p), 0.0
+    symmetric, chosen = _are_symmetric(first, second), permute(second, p)
+    gradient, largest = differentiate(first, chosen, linear, p, symmetric), 0.0
     for i in range(size):
         largest = max(largest, abs(gradient[i, i]))
     small = 1e-9 * largest + 1e-300
-    symmetric = _are_symmetric(first, second)
     best, change, until = p.copy(), np.empty(size), np.zeros((size, size), np.int64)
     gained, most, state, step, climbing = 0.0, 0.0, size, 0, True
     while step < steps or climbing:

@@ -47,7 +47,7 @@ def lay_end_to_end(
 def _flatten(matrices: Sequence[Matrix]) -> Vector:
     if not matrices:
         return np.zeros(0)
-    return np.concatenate([matrix.reshape(-1) for matrix in matrices]).astype(np.float64, copy=False)
+    return np.concatenate(matrices, axis=None).astype(np.float64, copy=False)
 
 
 @compile_loop
@@ -107,12 +107,15 @@ def measure_pairs(
         a, b, linear, weight = read_pair(pairs, place)
         n, m = len(a), len(b)
         at = pairs.starts[place, 3]
-        here, there, total = weigh_edges(a), weigh_edges(b), 0.0
+        here, there, total = np.zeros(0), np.zeros(0), 0.0
+        if threshold > 0:
+            here, there = weigh_edges(a), weigh_edges(b)
         for i in range(n):
             k = permutations[at + i]
             if k >= m:
                 continue
-            total += weight * threshold * (here[i] + there[k])
+            if threshold > 0:
+                total += weight * threshold * (here[i] + there[k])
             if linear.size:
                 total -= linear[i, k]
             agreed, whole = 0.0, 0.0

@@ -34,17 +34,19 @@ def weigh_edges(a: Matrix) -> Vector:
 
 
 @compile_loop
-def state(a: Matrix, b: Matrix, linear: Matrix, weight: float, threshold: float) -> Problem:
+def state(
+    a: Matrix, b: Matrix, linear: Matrix, weight: float, threshold: float, squares: bool = False
+) -> Problem:
     """The problem of a pair; `linear` is empty or what matching two nodes adds by itself.
 
     A threshold of zero matches every node of `a`, which has no more nodes than `b`. Above zero, a match of
     two nodes pays `threshold` times the squared weights of the edges at both, so that only what fits is
-    matched.
+    matched. `squares` keeps the second term also where it adds the same to all: it tightens bounds.
     """
     n, m = len(a), len(b)
     partial = threshold > 0
     size = n + m if partial else m
-    terms = 1 if partial or n == m else 2
+    terms = 2 if not partial and (squares or n < m) else 1
     first, second, worth = (
         np.zeros((terms, size, size)),
         np.zeros((terms, size, size)),
@@ -85,7 +87,7 @@ def permute(second: Stack, p: Index) -> Stack:
 
 
 @compile_loop
-def differentiate(first: Stack, chosen: Stack, linear: Matrix, p: Index) -> Matrix:
+def differentiate(first: Stack, chosen: Stack, linear: Matrix, p: Index, symmetric: bool) -> Matrix:
     """Gradient at a permutation, its columns in the order of the permutation: (i, j) belongs to (i, p(j))."""
     terms, size, _ = first.shape
     gradient = np.empty((size, size))
@@ -96,7 +98,10 @@ def differentiate(first: Stack, chosen: Stack, linear: Matrix, p: Index) -> Matr
         for i in range(size):
             for h in range(size):
                 out, back = first[k, i, h], first[k, h, i]
-                if out != 0 or back != 0:
+                if symmetric and out != 0:
+                    for j in range(size):
+                        gradient[i, j] += 2 * out * chosen[k, h, j]
+                elif out != 0 or back != 0:
                     for j in range(size):
                         gradient[i, j] += out * chosen[k, j, h] + back * chosen[k, h, j]
     return gradient

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,25 +39,25 @@ def search_matches(inputs: Inputs, weight: float | None, threshold: float, best:
 
 def _check(pairs: Pairs, inputs: Inputs, turned: NDArray[np.bool_]) -> None:
     """Finite numbers and no self loops; the matrix that has another is named as the caller knows it."""
-    spots = [""] if inputs.single else [f"[{place}]" for place in range(len(turned))]
+
+    def name(side: str, place: int) -> str:
+        turn = {"a": "b", "b": "a", "unary": "unary"}[side] if turned[place] else side
+        return turn if inputs.single else f"{turn}[{place}]"
+
     small, large = pairs.sizes.T
-    for flat, sizes, ours, theirs in ((pairs.sources, small, "a", "b"), (pairs.targets, large, "b", "a")):
-        names = [(theirs if turn else ours) + spot for spot, turn in zip(spots, turned)]
-        check_numbers(flat, sizes**2, names)
-        nodes = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        diagonal = flat[
-            np.repeat(np.cumsum(sizes**2) - sizes**2, sizes) + nodes * (np.repeat(sizes, sizes) + 1)
-        ]
+    for flat, size, side in ((pairs.sources, small, "a"), (pairs.targets, large, "b")):
+        check_numbers(flat, size**2, partial(name, side))
+        nodes = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+        starts = np.repeat(np.cumsum(size**2) - size**2, size)
+        diagonal = flat[starts + nodes * (np.repeat(size, size) + 1)]
         if diagonal.any():
             loop = int(np.flatnonzero(diagonal)[0])
-            name = names[int(np.repeat(np.arange(len(sizes)), sizes)[loop])]
+            place = int(np.repeat(np.arange(len(size)), size)[loop])
             raise ValueError(
-                f"{name} must have no self loop; got {diagonal[loop]:g} at ({nodes[loop]}, {nodes[loop]}). "
+                f"{name(side, place)} must have no self loop; got {diagonal[loop]:g} at node {nodes[loop]}. "
                 "What a node is like by itself belongs in unary; quadratic_assignment takes a diagonal"
             )
-    check_numbers(
-        pairs.linears, small * large if len(pairs.linears) else 0 * small, ["unary" + spot for spot in spots]
-    )
+    check_numbers(pairs.linears, small * large, partial(name, "unary"))
 
 
 def _split(inputs: Inputs, pairs: Pairs, found: Found, turned: NDArray[np.bool_]) -> list[MatchResult]:

@@ -48,14 +48,14 @@ def start_linear(pairs: Pairs, chosen: Index, permutations: Index) -> None:
 
 
 @compile_loop
-def explore(pairs: Pairs, chosen: Index, permutations: Index, rounds: int, taken: Index) -> None:
+def explore(pairs: Pairs, chosen: Index, permutations: Index, rounds: float, taken: Index) -> None:
     """Exchange search, `rounds` times as many steps as there are places."""
     for place in chosen:
         a, b, linear, weight = read_pair(pairs, place)
         at = pairs.starts[place, 3]
         first, second, worth = state(a, b, linear, weight, 0.0)
         p = permutations[at : at + len(b)]
-        taken[place] += improve(first, second, worth, p, rounds * len(b), len(a))
+        taken[place] += improve(first, second, worth, p, int(rounds * len(b)), len(a))
 
 
 @compile_loop
@@ -86,7 +86,7 @@ def enumerate_all(pairs: Pairs, chosen: Index, permutations: Index) -> None:
     for place in chosen:
         a, b, linear, weight = read_pair(pairs, place)
         at = pairs.starts[place, 3]
-        first, second, worth = state(a, b, linear, weight, 0.0)
+        first, second, worth = state(a, b, linear, weight, 0.0, True)
         p = permutations[at : at + len(b)]
         search_all(first, second, worth, p, evaluate(first, second, worth, p))
 

@@ -24,7 +24,7 @@ EXACT, EXACT_BEST = 6, 10
 """Nodes up to which every permutation is considered, at standard quality and at the best."""
 TEMPERATURES = (1.0, 0.5, 0.25)
 """Relative to the spread of the gradient: hot relaxations cope with noise, cold ones with few edges."""
-ROUNDS, ROUNDS_PARTIAL, ROUNDS_BEST = 1, 3, 100
+ROUNDS, ROUNDS_PARTIAL, ROUNDS_BEST = 0.75, 3, 100
 """Steps of exchange for each node: at standard quality, in partial matches, at the best quality."""
 
 
@@ -46,7 +46,7 @@ def search(pairs: Pairs, threshold: float, best: bool) -> Found:
     found = Found(np.zeros(length, np.int64), np.zeros(length), np.zeros(count), np.zeros(count, np.int64))
     alike, exact = np.zeros(count, bool), small == 0
     by_rank = ~exact & (small == large) & (len(pairs.linears) == 0)
-    huge, rounds = large > LARGE, ROUNDS_BEST if best else ROUNDS
+    huge, rounds = large > LARGE, float(ROUNDS_BEST if best else ROUNDS)
     _run(start_alike, by_rank, pairs, found.permutations, alike, exact)
     _run(start_linear, ~exact & ~by_rank & ~huge, pairs, found.permutations)
     _run(explore, ~exact & ~huge, pairs, found.permutations, rounds, found.steps)
@@ -54,8 +54,8 @@ def search(pairs: Pairs, threshold: float, best: bool) -> Found:
     _widen(pairs, ~exact & ~huge & ((large > SMALL) | alike | best), rounds, found)
     _run(enumerate_all, ~exact & (large <= (EXACT_BEST if best else EXACT)), pairs, found.permutations)
     if threshold > 0:
-        rounds = ROUNDS_BEST if best else ROUNDS_PARTIAL
-        _run(explore_partial, (small > 0) & ~huge, pairs, found.permutations, threshold, rounds, found.steps)
+        more = ROUNDS_BEST if best else ROUNDS_PARTIAL
+        _run(explore_partial, (small > 0) & ~huge, pairs, found.permutations, threshold, more, found.steps)
     for place in np.flatnonzero(huge & (small > 0)):
         _search_large(pairs, int(place), threshold, bool(exact[place]), best, found)
     measure_pairs(pairs, found.permutations, threshold, found.objectives, found.scores)
@@ -68,7 +68,7 @@ def _run(stage: Callable[..., None], flags: Flags, pairs: Pairs, *rest: object) 
         stage(pairs, np.flatnonzero(flags), *rest)
 
 
-def _widen(pairs: Pairs, flags: Flags, rounds: int, found: Found) -> None:
+def _widen(pairs: Pairs, flags: Flags, rounds: float, found: Found) -> None:
     """Relax at each temperature, polish, and keep what is better than what was found."""
     if not flags.any():
         return
@@ -101,7 +101,7 @@ def _search_large(pairs: Pairs, place: int, threshold: float, exact: bool, best:
             here[:] = np.concatenate((columns, np.setdiff1d(np.arange(len(b)), columns)))
             found.steps[place] += steps
             if len(b) <= POLISHED:
-                explore(pairs, one, found.permutations, 0, found.steps)
+                explore(pairs, one, found.permutations, 0.0, found.steps)
             worths.append(_worth(a, b, known, weight, here[: len(a)]))
             trials.append(here.copy())
         here[:] = trials[int(np.argmin(worths))]

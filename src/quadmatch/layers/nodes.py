@@ -21,6 +21,5 @@ def map_nodes(
         return function(features)
     real = mask.flatten().nonzero()[:, 0]
     packed = function(features.flatten(0, 1).index_select(0, real))
-    return (
-        packed.new_zeros(mask.numel(), packed.shape[-1]).index_copy(0, real, packed).unflatten(0, mask.shape)
-    )
+    spread: Tensor = packed.new_zeros(mask.numel(), packed.shape[-1]).index_copy(0, real, packed)
+    return spread.view(*mask.shape, -1)

@@ -23,12 +23,6 @@ from quadmatch.solvers.exchanges import (
 
 
 @compile_loop
-def ban(work: Workspace, permutation: Permutation, u: int, until: int) -> None:
-    """Keep u from its target, which it is about to leave."""
-    work.banned[u, permutation[u]] = until
-
-
-@compile_loop
 def block(work: Workspace, permutation: Permutation, u: int) -> None:
     """Block exchanges of u, which has just moved, while both nodes are banned from where they would go."""
     target = permutation[u]
@@ -60,8 +54,8 @@ def search_tabu(
             u = int(draw(state) * n)
             v = (u + 1 + int(draw(state) * (n - 1))) % n
         cost += work.change[max(u, v), min(u, v)]
-        ban(work, permutation, u, step + shortest + int(draw(state) * spread))
-        ban(work, permutation, v, step + shortest + int(draw(state) * spread))
+        work.banned[u, permutation[u]] = step + shortest + int(draw(state) * spread)
+        work.banned[v, permutation[v]] = step + shortest + int(draw(state) * spread)
         exchange(problem, work, permutation, u, v)
         block(work, permutation, u)
         block(work, permutation, v)

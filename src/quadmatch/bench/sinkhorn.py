@@ -46,7 +46,7 @@ def _compare(pygmtools: Any, batch: int, size: int, rounds: int) -> Row:
         "ratio": peer / ours,
         "required": required,
         "met": difference <= 1e-4 and (required is None or peer / ours >= required),
-        "peer": f"pygmtools {pygmtools.__version__} ({backend})",
+        "compared_with": f"pygmtools {pygmtools.__version__} ({backend})",
         "largest_difference": difference,
         "warm_up_seconds": warm_up,
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -34,9 +34,9 @@ class MatchResult:
     """Steps that were made."""
     converged: bool
     """False where the steps ran out before nothing changed any more."""
-    source: Float[Array, "N N"] | None = field(default=None, repr=False)
+    source: Shaped[Array, "N N"] | None = field(default=None, repr=False)
     """The graphs that were matched, where they are known: what `plot` draws."""
-    target: Float[Array, "M M"] | None = field(default=None, repr=False)
+    target: Shaped[Array, "M M"] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.pairs)

@@ -28,12 +28,13 @@ class LargePair:
         self.source, self.target = _compress(2 * weight * a), _compress(b)
         self.squares = _compress(weight * b * b) if len(a) < len(b) else None
         self.linear = linear
+        self.symmetric = bool(np.array_equal(a, a.T) and np.array_equal(b, b.T))
         self.shape = (len(a), len(b))
 
     def multiply(self, x: Matrix) -> Matrix:
         """Gradient of the quadratic term at X: F X Bᵀ + Fᵀ X B with F = 2·weight·A, less the edges' cost."""
-        forth = self.source @ (self.target @ x.T).T
-        total = np.asarray(forth + self.source.T @ (self.target.T @ x.T).T)
+        total = np.asarray(self.source @ (self.target @ x.T).T)
+        total = 2 * total if self.symmetric else total + self.source.T @ (self.target.T @ x.T).T
         if self.squares is not None:
             both = self.squares + self.squares.T
             # A matrix of ones less the identity times X times the squares, without the matrix of ones.

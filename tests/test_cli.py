@@ -1,0 +1,59 @@
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from quadmatch import __version__
+from quadmatch.cli import app
+
+COMMANDS = ["demo", "bench solvers", "data prepare", "data check", "train", "evaluate", "reproduce", "export"]
+
+
+def _run(*words):
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command):
+    result = _run(*command.split(), "--help")
+    assert result.exit_code == 0, result.output
+    assert "Usage" in result.output
+
+
+def test_version_and_help():
+    assert _run("--version").output.strip() == f"quadmatch {__version__}"
+    assert _run().output.strip() == _run("--help").output.strip()
+    assert _run("nothing").exit_code != 0
+
+
+def test_demo_draws_and_says_where(tmp_path):
+    result = _run("demo", "--out", str(tmp_path / "demo"))
+    assert result.exit_code == 0, result.output
+    for name in ("features-alone.png", "graphs.png"):
+        picture = tmp_path / "demo" / name
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert str(picture) in result.output
+    assert "Next" in result.output
+    alone, both = (
+        int(line.split(": ")[1].split()[0]) for line in result.output.splitlines() if " right" in line
+    )
+    assert both > alone
+
+
+def test_faults_of_the_user_are_one_line(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.write_text("")
+    result = _run("demo", "--out", str(file))
+    assert result.exit_code == 1
+    assert "Traceback" not in result.output
+    assert "error: " in result.output
+    monkeypatch.setenv("QUADMATCH_TRACEBACK", "1")
+    assert isinstance(_run("demo", "--out", str(file)).exception, OSError)
+
+
+def test_the_module_runs_as_a_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "quadmatch.cli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("quadmatch ")

@@ -1,0 +1,124 @@
+import json
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from quadmatch.delaunay import delaunay
+from quadmatch.figures import draw_assignment, draw_match, judge, read_truth, save_figure
+from quadmatch.layout import align, lay_out
+from quadmatch.match_graphs import match_graphs
+from quadmatch.result import MatchResult
+
+
+def _match(n=12, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    points, order = rng.random((n, 2)), rng.permutation(n)
+    moved = points[order] + rng.normal(0, 0.005, points.shape)
+    a, b = (delaunay(torch.from_numpy(one)).numpy() for one in (points, moved))
+    return match_graphs(a, b, **options), points, moved, np.argsort(order)
+
+
+def _lines(figure):
+    """Segments of every collection of lines that runs from one panel to the other."""
+    collections = [one for one in figure.axes[0].collections if hasattr(one, "get_segments")]
+    return [one for one in collections if any(s[0, 0] <= 1 < s[1, 0] for s in one.get_segments())]
+
+
+def test_a_match_is_drawn_with_right_and_wrong_apart():
+    result, points, moved, truth = _match()
+    wrong = truth.copy()
+    wrong[:2] = wrong[[1, 0]]
+    figure = draw_match(result, points, moved, truth=wrong)
+    assert sum(len(one.get_segments()) for one in _lines(figure)) == 12
+    assert figure.axes[0].get_title() == "10 of 12 pairs right (83 %)"
+    colours = {tuple(one.get_colors()[0][:3]) for one in _lines(figure)}
+    assert len(colours) == 2
+    scored = draw_match(result, points, moved, title="by score")
+    assert np.allclose(_lines(scored)[0].get_array(), result.scores)
+    assert scored.axes[0].get_title() == "by score"
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_pictures_are_written_whole_and_alike(tmp_path, kind):
+    result, points, moved, _ = _match()
+    first, second = (tmp_path / "in" / f"{name}.{kind}" for name in ("one", "two"))
+    result.plot(points, moved, path=first)
+    figure = result.plot(points, moved, path=second)
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[kind]
+    assert first.read_bytes().startswith(start)
+    assert sorted(path.name for path in first.parent.iterdir()) == [first.name, second.name]
+    if kind == "svg":
+        ElementTree.fromstring(first.read_text())
+    if kind == "png":
+        assert first.read_bytes() == second.read_bytes()
+    with pytest.raises(ValueError, match=r"must end in \.png, \.svg or \.pdf"):
+        save_figure(figure, tmp_path / "picture.bmp")
+
+
+def test_any_result_can_be_drawn():
+    none = match_graphs(np.zeros((0, 0)), np.zeros((2, 2)))
+    partial = match_graphs(np.zeros((3, 3)), np.ones((4, 4)) - np.eye(4), partial=True)
+    soft = match_graphs(
+        torch.ones(4, 4).fill_diagonal_(0), torch.ones(3, 3).fill_diagonal_(0), method="frank_wolfe"
+    )
+    bare = MatchResult(np.array([[0, 1]]), np.array([0.5]), np.eye(2), 0.0, 1, True)
+    for result in (none, partial, soft, bare):
+        assert draw_match(result).axes
+        assert draw_assignment(result).axes
+    image = np.zeros((20, 30, 3), dtype=np.uint8)
+    points = np.array([[1.0, 2], [20, 10]])
+    assert len(draw_match(bare, points, points, image_a=image, image_b=image[..., 0]).axes[0].images) == 2
+
+
+def test_points_and_truth_of_the_wrong_shape_are_named():
+    result, points, moved, truth = _match()
+    with pytest.raises(ValueError, match=r"points_a must be 12 finite"):
+        draw_match(result, points[:5], moved)
+    with pytest.raises(ValueError, match=r"points_b must be 12 finite"):
+        draw_match(result, points, moved * np.nan)
+    with pytest.raises(ValueError, match=r"truth must have shape \[12, 12\] or \[12\]"):
+        draw_assignment(result, truth=truth[:5])
+    with pytest.raises(ValueError, match="target nodes from 0 to 11"):
+        read_truth(truth + 1, 12, 12)
+
+
+def test_truth_may_be_a_matrix_or_partners():
+    pairs = np.array([[0, 1], [1, 0], [2, 2]])
+    partners = np.array([1, 2, -1])
+    assert judge(pairs, partners).tolist() == [True, False, False]
+    assert judge(pairs, read_truth(partners, 3, 3)).tolist() == [True, False, False]
+    assert judge(pairs, torch.from_numpy(read_truth(partners, 3, 3))).tolist() == [True, False, False]
+
+
+def test_layouts_show_distances_and_align():
+    path = np.diag(np.ones(5), 1)
+    points = lay_out(path)
+    steps = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    assert steps.std() / steps.mean() < 0.1
+    assert np.linalg.norm(points[0] - points[5]) > 4.5 * steps.mean()
+    turn = np.array([[0.0, -1], [1, 0]])
+    pairs = np.stack((np.arange(6), np.arange(6)), 1)
+    assert np.allclose(align(3 * points @ turn + 7, points, pairs), points)
+    assert lay_out(np.zeros((0, 0))).shape == (0, 2)
+    assert np.isfinite(lay_out(np.zeros((5, 5)))).all()
+    assert lay_out(np.zeros((1, 1))).shape == (1, 2)
+
+
+def test_results_speak_json_text_and_html():
+    result, *_ = _match(n=25, partial=True)
+    written = json.loads(json.dumps(result.to_json(assignment=True), allow_nan=False))
+    assert written["pairs"] == result.pairs.tolist()
+    assert written["nodes"] == [25, 25]
+    assert np.array_equal(np.array(written["assignment"]), result.assignment)
+    assert "assignment" not in result.to_json()
+    assert f"{len(result)} pairs of 25 and 25 nodes" in repr(result)
+    page = result._repr_html_()
+    ElementTree.fromstring(f"<div>{page}</div>")
+    assert page.count("<tr>") == 21
+    soft = match_graphs(
+        torch.ones(3, 3).fill_diagonal_(0).requires_grad_(), np.zeros((3, 3)), method="frank_wolfe"
+    )
+    assert isinstance(soft.to_json()["objective"], float)
+    assert "3 pairs" in repr(soft)

@@ -5,11 +5,11 @@ import math
 import os
 import sys
 from pathlib import Path
+from typing import Any as Result
 
 import pytest
 import torch
 import typer
-from click.testing import Result
 from tiny_experiment import tiny_experiment, write_tiny
 from typer.testing import CliRunner
 

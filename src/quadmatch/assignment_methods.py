@@ -19,6 +19,9 @@ STARTS = {"fast": 6, "best": 16}  # permutations that the search begins with, un
 STEPS = {"fast": 450, "best": 2500}  # steps of tabu search that each of them is worth
 WORK = 6e9  # bound on steps × n² of all usual starts: the search of very large matrices takes seconds
 RELAXATION = 5e-9  # seconds × n⁻³ that a round of relaxation may take
+LARGE = (
+    1000  # nodes above which "auto" relaxes in fewer rounds, all of which take no longer than at this size
+)
 SOFT_STARTS = 6  # further soft relaxations where the first beat the hard one
 
 
@@ -42,7 +45,9 @@ class Task:
         return float((self.source * arranged).sum() + self.linear[np.arange(len(self)), permutation].sum())
 
 
-def relax(task: Task, soft: bool, start: str | Matrix, part: float = 1.0) -> tuple[Permutation, int]:
+def relax(
+    task: Task, soft: bool, start: str | Matrix, rounds: int | None = None, part: float = 1.0
+) -> tuple[Permutation, int]:
     """Frank–Wolfe from the middle ("barycenter"), near it ("randomized") or a matrix, in part of the time."""
     from quadmatch.solvers.faq import draw_relaxed, faq, make_barycenter
 
@@ -50,7 +55,7 @@ def relax(task: Task, soft: bool, start: str | Matrix, part: float = 1.0) -> tup
     if isinstance(start, str):
         start = make_barycenter(len(task)) if start == "barycenter" else draw_relaxed(len(task), settings.rng)
     now = time.perf_counter()
-    limits: Any = {"iterations": settings.maxiter, "deadline": now + part * (task.deadline - now)}
+    limits: Any = {"iterations": rounds or settings.maxiter, "deadline": now + part * (task.deadline - now)}
     if soft:
         from quadmatch.solvers.entropic import relax_softly
 
@@ -96,13 +101,14 @@ def solve_any(task: Task) -> tuple[Permutation, int]:
     from quadmatch.solvers.local_search import FEW
 
     n, settings = len(task), task.settings
+    most = min(settings.maxiter, max(3, int(30 * (LARGE / n) ** 3)))
     given: list[Permutation] = []
     rounds = 0
 
     def add(soft: bool, start: str | Matrix) -> None:
         nonlocal rounds
         if time.perf_counter() + RELAXATION * n**3 < task.deadline:
-            found, more = relax(task, soft, start, part=0.5)
+            found, more = relax(task, soft, start, most, part=0.5)
             given.append(found)
             rounds += more
 

@@ -89,7 +89,7 @@ def test_frozen_features_are_not_stored_at_all(tiny, models, tmp_path) -> None:
 def test_models_load_by_name_alias_file_and_folder(run, models) -> None:
     export_model(run, "small", models)
     (models / "aliases.json").write_text(json.dumps({"best": "small", "gone": "none"}))
-    assert list_models() == ["best", "small", "vgg16"]
+    assert list_models() == ["best", "default", "small", "vgg16"]
     expected = match(load("small"))
     for place in ("best", models / "small.safetensors", models / "small.json"):
         assert np.array_equal(match(load(place)), expected)
@@ -99,7 +99,7 @@ def test_models_load_by_name_alias_file_and_folder(run, models) -> None:
     assert find_experiment(models) == find_experiment("small")
     assert find_experiment("vgg16") is None
     for use in (load, find_experiment):
-        with pytest.raises(ValueError, match=r"'nothing' is neither .* models are small, vgg16"):
+        with pytest.raises(ValueError, match=r"'nothing' is neither .* models are default, small, vgg16"):
             use("nothing")
     export_model(run, "other", models)
     with pytest.raises(ValueError, match="2 models"):
@@ -108,7 +108,8 @@ def test_models_load_by_name_alias_file_and_folder(run, models) -> None:
 
 def test_vgg16_always_exists_and_trains_nothing(models) -> None:
     matcher = load("vgg16")
-    assert list_models() == ["vgg16"]
+    assert list_models() == ["default", "vgg16"]
+    assert find_experiment("default") is None
     assert not list(matcher.parameters())
     assert matcher.weight > 0
     result = matcher.match(PICTURE, POINTS, PICTURE, POINTS[::-1])
@@ -177,7 +178,7 @@ def test_the_data_of_a_model_is_the_default(run, tiny) -> None:
 def test_what_ships_loads_and_is_small() -> None:
     aliases = read_aliases()
     shipped_cards = [path for path in shipped.MODELS.glob("*.json") if path.name != "aliases.json"]
-    assert set(aliases.values()) <= {path.stem for path in shipped_cards}
+    assert set(aliases.values()) <= {"vgg16", *(path.stem for path in shipped_cards)}
     assert sum(path.stat().st_size for path in shipped.MODELS.glob("*.safetensors")) <= 60 * 10**6
     for path in shipped_cards:
         card = read_card(path)

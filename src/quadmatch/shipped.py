@@ -21,31 +21,39 @@ from quadmatch.matcher import Matcher
 MODELS = Path(__file__).resolve().parent / "models"
 ALIASES = "aliases.json"
 UNTRAINED = "vgg16"
+DEFAULT = "default"
 FORMAT = 1
 
 
 def list_models() -> list[str]:
     """Names that `load` knows."""
     cards = {path.stem for path in MODELS.glob("*.json") if path.name != ALIASES}
-    return sorted({UNTRAINED, *cards, *(name for name, model in read_aliases().items() if model in cards)})
+    known = {UNTRAINED, *cards}
+    return sorted(known | {name for name, model in read_aliases().items() if model in known})
 
 
 def read_aliases() -> dict[str, str]:
     """Other names of shipped models."""
     path = MODELS / ALIASES
     names: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return names
+    return {DEFAULT: UNTRAINED} | names
 
 
-def load(name_or_path: str | os.PathLike[str], *, precision: str | None = None) -> Matcher:
+def load(name_or_path: str | os.PathLike[str] = DEFAULT, *, precision: str | None = None) -> Matcher:
     """A shipped model by name, a trained one by its run folder, or an exported one by its file.
 
     `precision` is the number format of the convolutions, as in `bfloat16,channels_last,2`; else measured.
     """
-    if os.fspath(name_or_path) == UNTRAINED:
+    if is_untrained(name_or_path):
         return build_untrained(precision)
     place = find_model(name_or_path)
     return load_run(place, precision) if place.is_dir() else load_model(place, precision)
+
+
+def is_untrained(name_or_path: str | os.PathLike[str]) -> bool:
+    """Whether a name means the model that nothing was trained of, which has no file."""
+    name = os.fspath(name_or_path)
+    return read_aliases().get(name, name) == UNTRAINED
 
 
 def find_model(name_or_path: str | os.PathLike[str]) -> Path:
@@ -131,7 +139,7 @@ def find_experiment(name_or_path: str | os.PathLike[str]) -> dict[str, Any] | No
     """Tables of the experiment that a model came from; None for the untrained one."""
     from quadmatch.runs import read_run
 
-    if os.fspath(name_or_path) == UNTRAINED:
+    if is_untrained(name_or_path):
         return None
     place = find_model(name_or_path)
     if place.is_dir():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float
 
 from quadmatch.datasets.annotation import Annotation, Box, clip_box, read_size
 
@@ -31,54 +32,58 @@ def read_coco(path: Path, root: Path, *, crop: bool = True) -> list[Annotation]:
     stored = read_json(path)
     if not is_coco(stored):
         raise ValueError(f"{path} needs the lists {', '.join(KEYS)}")
-    categories = _index(path, stored, "categories")
-    pictures = _index(path, stored, "images")
+    categories = index_rows(path, stored, "categories")
+    pictures = index_rows(path, stored, "images")
     files = {number: _find_picture(path, root, picture) for number, picture in pictures.items()}
     objects = []
-    for number, one in _index(path, stored, "annotations").items():
+    for number, one in index_rows(path, stored, "annotations").items():
         where = f"{path}, annotation {number}"
         if one.get("iscrowd") or not one.get("keypoints"):
             continue
-        _look_up(pictures, one, "image_id", where)
-        category = _look_up(categories, one, "category_id", where)
-        names, points = _read_keypoints(one, category, where)
-        if not names:
+        look_up(pictures, one, "image_id", where)
+        category = look_up(categories, one, "category_id", where)
+        names, points, labelled = parse_coco_keypoints(one, category, where)
+        if not labelled.any():
             continue
+        names = tuple(name for name, there in zip(names, labelled) if there)
         image = files[one["image_id"]]
-        kind = str(_require(category, "name", f"{path}, category {one['category_id']}"))
+        kind = str(require(category, "name", f"{path}, category {one['category_id']}"))
         label = f"{kind}/{image.relative_to(root).with_suffix('').as_posix()}_{number}"
         box = _read_box(one, image, where) if crop else None
-        objects.append(Annotation(label, kind, image, box, names, points))
+        objects.append(Annotation(label, kind, image, box, names, points[labelled]))
     return objects
 
 
-def _index(path: Path, stored: dict[str, Any], key: str) -> dict[Any, dict[str, Any]]:
+def index_rows(path: Path, stored: dict[str, Any], key: str) -> dict[Any, dict[str, Any]]:
+    """Rows of one of the lists by their id."""
     rows: dict[Any, dict[str, Any]] = {}
     for place, row in enumerate(stored[key]):
         if not isinstance(row, dict):
             raise ValueError(f"{path}: {key}[{place}] must be an object")
-        number = _require(row, "id", f"{path}, {key}[{place}]")
+        number = require(row, "id", f"{path}, {key}[{place}]")
         if number in rows:
             raise ValueError(f"{path}: {key} holds id {number} twice")
         rows[number] = row
     return rows
 
 
-def _require(row: dict[str, Any], key: str, where: str) -> Any:
+def require(row: dict[str, Any], key: str, where: str) -> Any:
+    """A field, or an error that says where it is missing."""
     if key not in row:
         raise ValueError(f"{where} has no {key}")
     return row[key]
 
 
-def _look_up(rows: dict[Any, dict[str, Any]], one: dict[str, Any], key: str, where: str) -> dict[str, Any]:
-    number = _require(one, key, where)
+def look_up(rows: dict[Any, dict[str, Any]], one: dict[str, Any], key: str, where: str) -> dict[str, Any]:
+    """The row that a field names by its id."""
+    number = require(one, key, where)
     if number not in rows:
         raise ValueError(f"{where}: {key} {number} is not in the file")
     return rows[number]
 
 
 def _find_picture(path: Path, root: Path, picture: dict[str, Any]) -> Path:
-    file = str(_require(picture, "file_name", f"{path}, image {picture['id']}"))
+    file = str(require(picture, "file_name", f"{path}, image {picture['id']}"))
     for folder in (path.parent, root, root / "images", path.parent / "images"):
         found = folder / file
         if found.is_file() and found.resolve().is_relative_to(root.resolve()):
@@ -89,26 +94,28 @@ def _find_picture(path: Path, root: Path, picture: dict[str, Any]) -> Path:
     return elsewhere[0]
 
 
-def _read_keypoints(
+def parse_coco_keypoints(
     one: dict[str, Any], category: dict[str, Any], where: str
-) -> tuple[tuple[str, ...], np.ndarray]:
-    """The labelled keypoints: COCO's visibility 0 means that a keypoint is not there."""
+) -> tuple[tuple[str, ...], Float[np.ndarray, "K 2"], Bool[np.ndarray, " K"]]:
+    """Names, positions and whether a keypoint is labelled: COCO's visibility 0 means that it is not there."""
     try:
         rows = np.array(one["keypoints"], dtype=np.float64).reshape(-1, 3)
     except (TypeError, ValueError):
         raise ValueError(f"{where}: keypoints must be numbers x, y, visibility in threes") from None
-    names = [str(name) for name in category.get("keypoints", range(len(rows)))]
+    names = tuple(str(name) for name in category.get("keypoints", range(len(rows))))
     if len(names) != len(rows):
         raise ValueError(f"{where} has {len(rows)} keypoints, its category names {len(names)}")
-    labelled = rows[:, 2] > 0
-    return tuple(name for name, there in zip(names, labelled) if there), rows[labelled, :2]
+    return names, rows[:, :2], rows[:, 2] > 0
+
+
+def parse_bbox(stored: Any, where: str) -> Box:
+    """COCO's x, y, width, height as (x0, y0, x1, y1)."""
+    try:
+        x, y, width, height = (float(number) for number in stored)
+    except (TypeError, ValueError):
+        raise ValueError(f"{where}: bbox must be x, y, width, height; got {stored!r}") from None
+    return x, y, x + width, y + height
 
 
 def _read_box(one: dict[str, Any], image: Path, where: str) -> Box | None:
-    if not one.get("bbox"):
-        return None
-    try:
-        x, y, width, height = (float(number) for number in one["bbox"])
-    except (TypeError, ValueError):
-        raise ValueError(f"{where}: bbox must be x, y, width, height; got {one['bbox']!r}") from None
-    return clip_box((x, y, x + width, y + height), *read_size(image))
+    return clip_box(parse_bbox(one["bbox"], where), *read_size(image)) if one.get("bbox") else None

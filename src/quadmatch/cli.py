@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from quadmatch.commands import bench, data, demo, evaluate, export, reproduce, train
+from quadmatch.commands import bench, data, demo, evaluate, export, match, match_many, reproduce, serve, train
 
 
 class Commands(TyperGroup):
@@ -47,10 +47,13 @@ def main(
 
 
 app.command()(demo.demo)
+app.command()(match.match)
+app.command("match-many")(match_many.match_many)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(reproduce.reproduce)
 app.command()(export.export)
+app.command()(serve.serve)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 

@@ -1,0 +1,97 @@
+"""What the calls say about themselves in the OpenAPI description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+INTRODUCTION = (
+    "Matches keypoints of two pictures under a quadratic constraint. Nothing that is sent is stored. "
+    'Every refusal is JSON: {"error": {"code", "message"}}.'
+)
+FILE = {"type": "string", "format": "binary"}
+POINTS = {
+    "type": "string",
+    "description": "JSON [[x, y], …] in pixels of the upright picture.",
+    "default": "[]",
+}
+POINT_LIST = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
+INDEX_LIST = {"type": "array", "items": {"type": "integer"}}
+PAIR_LIST = {"type": "array", "items": INDEX_LIST}
+SCORES = {"type": "array", "items": {"type": "number"}}
+FOUND = {"pairs": PAIR_LIST, "scores": SCORES, "unmatched_a": INDEX_LIST, "unmatched_b": INDEX_LIST}
+MATCHED: dict[str, Any] = {
+    "model": {"type": "string"},
+    **FOUND,
+    "points_a": POINT_LIST,
+    "points_b": POINT_LIST,
+    "edges_a": PAIR_LIST,
+    "edges_b": PAIR_LIST,
+    "without_constraint": {"type": "object", "properties": FOUND},
+}
+REFUSALS = {
+    400: "A field is missing or wrong.",
+    403: "The request comes from another site.",
+    408: "The upload took too long.",
+    413: "A file, a picture or a list of points is too large.",
+    415: "No picture, or a broken one.",
+    503: "Busy, or no match in time.",
+}
+
+
+def describe_json(properties: dict[str, Any]) -> dict[str, Any]:
+    """A JSON object as the content of an answer."""
+    return {"application/json": {"schema": {"type": "object", "properties": properties}}}
+
+
+def describe_form(required: list[str], **fields: dict[str, Any]) -> dict[str, Any]:
+    """The body of a call that takes a multipart form."""
+    schema = {"type": "object", "required": required, "properties": fields}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+
+
+def describe_call(
+    summary: str, content: dict[str, Any], body: dict[str, Any] | None = None, **more: str
+) -> dict[str, Any]:
+    """Keywords of a route."""
+    refusals = REFUSALS if body else {}
+    statuses = {int(name.removeprefix("status_")): text for name, text in more.items()}
+    responses: dict[int, Any] = {200: {"description": "The answer.", "content": content}}
+    responses |= {status: {"description": text} for status, text in sorted({**refusals, **statuses}.items())}
+    return {"summary": summary, "responses": responses, "openapi_extra": body, "response_model": None}
+
+
+NO_EXAMPLE = "There is no such example."
+STATUS = describe_call("The model, the limits and the examples", describe_json({"model": {"type": "string"}}))
+EXAMPLE = describe_call(
+    "Keypoints of an example, and which belong together",
+    describe_json({"points_a": POINT_LIST, "points_b": POINT_LIST, "truth": PAIR_LIST}),
+    status_404=NO_EXAMPLE,
+)
+EXAMPLE_PICTURE = describe_call("A picture of an example, a or b", {"image/png": {}}, status_404=NO_EXAMPLE)
+PICTURE = describe_call(
+    "A picture as the page shows it: upright, in RGB, as JPEG; its true size is in X-Picture-Width and -Height",
+    {"image/jpeg": {}},
+    describe_form(["image"], image=FILE),
+)
+DETECT = describe_call(
+    "Find keypoints in a picture",
+    describe_json({"points": POINT_LIST}),
+    describe_form(["image"], image=FILE, count={"type": "integer", "minimum": 1, "default": 30}),
+    status_501="No detector is installed.",
+)
+MATCH = describe_call(
+    "Match the keypoints of two pictures, with the quadratic constraint and without",
+    describe_json(MATCHED),
+    describe_form(
+        ["image_a", "image_b"],
+        image_a=FILE,
+        image_b=FILE,
+        points_a=POINTS,
+        points_b=POINTS,
+        partial={
+            "type": "boolean",
+            "default": False,
+            "description": "Leave points alone that match nothing well.",
+        },
+    ),
+)

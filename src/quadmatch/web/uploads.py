@@ -1,0 +1,201 @@
+"""What a stranger may send: limited in bytes, pixels, points, number and time, and kept in memory only."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import warnings
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+
+from quadmatch.pictures import read_pixels, read_points
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
+"""Decoders that strangers' bytes may reach."""
+FIELDS = 8
+TEXT = 256 * 1024
+"""Bytes of a field that is no file."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request, and all of them together, may take."""
+
+    bytes: int = 24 * 2**20
+    """Of one picture's file."""
+    pixels: int = 60_000_000
+    """Of one picture."""
+    points: int = 500
+    """Of one picture."""
+    seconds: float = 60.0
+    """For an upload, and again for its match."""
+    clients: int = 24
+    """Requests in hand; more are told to come back."""
+    batch: int = 8
+    """Pairs that are matched together."""
+    together: int = 160_000_000
+    """Decoded pixels of all requests; further ones wait."""
+
+
+class Refused(Exception):
+    """A request that is not answered: the status, a word for programs and a sentence for people."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+
+
+class Budget:
+    """Amounts that may be held together; who asks for more waits."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.held = total, 0
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def hold(self, amount: int) -> AsyncIterator[None]:
+        """Wait until the amount is free, and hold it."""
+        amount = min(amount, self.total)
+        async with self._changed:
+            await self._changed.wait_for(lambda: self.held + amount <= self.total)
+            self.held += amount
+        try:
+            yield
+        finally:
+            async with self._changed:
+                self.held -= amount
+                self._changed.notify_all()
+
+
+async def read_form(request: Request, limits: Limits, *, files: int) -> FormData:
+    """The fields of a multipart request, its files in memory; refused as soon as a limit is passed."""
+    most = files * limits.bytes + FIELDS * TEXT
+    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+        raise Refused(415, "not-multipart", "The request must be multipart/form-data.")
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > most:
+        raise _too_large(limits)
+
+    async def stream() -> AsyncGenerator[bytes, None]:
+        size = 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > most:
+                raise _too_large(limits)
+            yield chunk
+
+    parser = MultiPartParser(
+        request.headers, stream(), max_files=files, max_fields=FIELDS, max_part_size=TEXT
+    )
+    parser.spool_max_size = most + 1  # Beyond it a part would go to a temporary file.
+    try:
+        async with asyncio.timeout(limits.seconds):
+            return await parser.parse()
+    except TimeoutError:
+        raise Refused(408, "slow-upload", f"The upload took longer than {limits.seconds:g} s.") from None
+    except (MultiPartException, KeyError) as error:
+        raise Refused(400, "bad-form", f"The form cannot be read: {error}.") from None
+
+
+async def take_file(form: FormData, name: str, limits: Limits) -> bytes:
+    """The bytes of one uploaded picture."""
+    part = form.get(name)
+    if not isinstance(part, UploadFile):
+        raise Refused(400, "no-picture", f"{name}: a picture's file is missing.")
+    content = await part.read()
+    if not content:
+        raise Refused(400, "empty-file", f"{name}: the file is empty.")
+    if len(content) > limits.bytes:
+        raise _too_large(limits)
+    return content
+
+
+def measure_picture(content: bytes, name: str, limits: Limits) -> tuple[int, int]:
+    """Width and height as the file says, before anything is decoded; refused if it is no picture or too large."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with warnings.catch_warnings(), Image.open(BytesIO(content), formats=FORMATS) as picture:
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            width, height = picture.size
+    except UnidentifiedImageError:
+        known = "PNG, JPEG, WebP, GIF, BMP or TIFF"
+        raise Refused(
+            415, "not-a-picture", f"{name}: this is not a picture that can be read ({known})."
+        ) from None
+    except Image.DecompressionBombError:
+        width, height = limits.pixels + 1, 1
+    except Exception as error:
+        raise _broken(name, error) from None
+    if width * height > limits.pixels:
+        most = limits.pixels / 1e6
+        raise Refused(413, "too-many-pixels", f"{name}: a picture may have at most {most:g} million pixels.")
+    return width, height
+
+
+def decode_picture(content: bytes, name: str) -> UInt8[np.ndarray, "H W 3"]:
+    """The pixels of a picture that `measure_picture` let pass, upright; the first frame of an animation."""
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings(), Image.open(BytesIO(content), formats=FORMATS) as picture:
+            warnings.simplefilter("ignore")
+            return read_pixels(picture, name)
+    except Exception as error:  # Decoders raise anything on broken files.
+        raise _broken(name, error) from None
+
+
+def parse_points(text: Any, name: str, width: int, height: int, limits: Limits) -> Float[np.ndarray, "K 2"]:
+    """Keypoints from the JSON of a field, all of them in the picture."""
+    try:
+        points = read_points(json.loads(text), name)
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"{name} must be JSON like [[x, y], …] with finite numbers: {str(error)[:200]}"
+        raise Refused(400, "bad-points", message) from None
+    if len(points) > limits.points:
+        message = f"{name}: at most {limits.points} points a picture, got {len(points)}."
+        raise Refused(413, "too-many-points", message)
+    outside = np.flatnonzero(((points < 0) | (points > [width, height])).any(1))
+    if len(outside):
+        x, y = points[outside[0]]
+        message = f"{name}: point {outside[0]} at ({x:g}, {y:g}) lies outside the {width} × {height} picture."
+        raise Refused(400, "point-outside", message)
+    return points
+
+
+def parse_number(text: Any, name: str, least: int, most: int) -> int:
+    """A whole number from a field."""
+    try:
+        number = int(text)
+    except (TypeError, ValueError):
+        number = least - 1
+    if not least <= number <= most:
+        raise Refused(400, "bad-number", f"{name} must be a whole number from {least} to {most}.")
+    return number
+
+
+def parse_switch(text: Any, name: str) -> bool:
+    """`true` or `false` from a field; false where it is missing."""
+    if text not in (None, "true", "false"):
+        raise Refused(400, "bad-switch", f"{name} must be true or false.")
+    return bool(text == "true")
+
+
+def _too_large(limits: Limits) -> Refused:
+    return Refused(413, "too-large", f"A picture's file may have at most {limits.bytes / 2**20:.3g} MB.")
+
+
+def _broken(name: str, error: Exception) -> Refused:
+    reason = str(error).removeprefix(f"{name}: cannot decode the picture: ") or type(error).__name__
+    return Refused(
+        415, "broken-picture", f"{name}: the picture is damaged or cannot be decoded ({reason[:160]})."
+    )

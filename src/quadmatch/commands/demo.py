@@ -1,4 +1,4 @@
-"""`quadmatch demo`: see what the constraint does, in seconds and without any data."""
+"""`quadmatch demo`: see what the constraint does, without any data of one's own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,22 @@ import typer
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Of the random points.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the report and its pictures.")] = Path("demo"),
+    model: Annotated[str, typer.Option(help="Name or path of the model for photographs.")] = "default",
+    photographs: Annotated[bool, typer.Option(help="Match photographs too, not only graphs.")] = True,
+    seed: Annotated[int, typer.Option(min=0, help="Of the graphs' random points.")] = 0,
 ) -> None:
-    """Match two graphs of noisy points with and without the quadratic constraint, and draw them."""
-    from quadmatch.demo import show_graphs
+    """Match photographs and graphs with and without the quadratic constraint, and write a page about it."""
+    from quadmatch.demo.graphs import show_graphs
 
-    show_graphs(out, seed, say=typer.echo)
+    out.mkdir(parents=True, exist_ok=True)
+    if not photographs:
+        show_graphs(out, seed, say=typer.echo)
+        return
+    from quadmatch.demo.photographs import show_photographs
+    from quadmatch.demo.report import NEXT, write_page
+    from quadmatch.shipped import load
+
+    shown = show_photographs(out, load(model), model, say=typer.echo)
+    page = write_page(out, shown, show_graphs(out, seed, say=typer.echo))
+    typer.echo(f"\nThe report with all pictures: {page.absolute()}\n\nWhat to try next:\n{NEXT}")

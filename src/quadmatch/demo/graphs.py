@@ -1,9 +1,10 @@
-"""What `quadmatch demo` shows: two graphs of noisy points, matched with and without the constraint."""
+"""Two graphs of noisy points, matched with and without the constraint."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,8 +19,8 @@ NOISE = 1.6
 """Of the node features: enough that they alone go wrong."""
 
 
-def show_graphs(out: Path, seed: int = 0, say: Callable[[str], object] = print) -> Path:
-    """Match, draw and explain; the path of the second picture."""
+def show_graphs(out: Path, seed: int = 0, say: Callable[[str], object] = print) -> list[dict[str, Any]]:
+    """Match, draw and explain; what the report shows."""
     rng = np.random.default_rng(seed)
     points = rng.random((NODES, 2))
     order = rng.permutation(NODES)
@@ -29,6 +30,7 @@ def show_graphs(out: Path, seed: int = 0, say: Callable[[str], object] = print) 
     unary = features @ noisy.T
     a, b = (delaunay(torch.from_numpy(one)).double().numpy() for one in (points, moved))
     truth = np.argsort(order)
+    shown: list[dict[str, Any]] = []
     say(f"Two graphs of {NODES} points, the second jittered and shuffled; edges by Delaunay triangulation.")
     for name, file, weight in (
         ("node features alone", "features-alone.png", 0.0),
@@ -41,7 +43,5 @@ def show_graphs(out: Path, seed: int = 0, say: Callable[[str], object] = print) 
         title = f"{name}: {right} of {NODES} right"
         result.plot(points, moved, source=a, target=b, truth=truth, title=title, path=path)
         say(f"  {title}, drawn in {path}")
-    say(
-        "Next: qm.match_graphs(a, b) on graphs of your own (README.md), quadmatch bench solvers, quadmatch --help."
-    )
-    return path
+        shown.append({"way": name, "file": file, "right": right, "points": NODES})
+    return shown

@@ -1,0 +1,1 @@
+"""What `quadmatch demo` shows: photographs and graphs, matched with and without the constraint."""

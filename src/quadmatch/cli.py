@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from quadmatch.commands import bench, data, demo, evaluate, export, reproduce, serve, train
+from quadmatch.commands import bench, data, demo, evaluate, export, match, match_many, reproduce, serve, train
 
 
 class Commands(TyperGroup):
@@ -47,6 +47,8 @@ def main(
 
 
 app.command()(demo.demo)
+app.command()(match.match)
+app.command("match-many")(match_many.match_many)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(reproduce.reproduce)

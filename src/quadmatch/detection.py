@@ -51,7 +51,7 @@ def find_corners(pixels: UInt8[np.ndarray, "H W 3"], count: int, box: Any = None
     points, strengths, scale = _measure(pixels[top:bottom, left:right])
     order = np.argsort(-strengths, kind="stable")
     kept = _spread(points[order], count, (bottom - top) * (right - left) * scale.prod())
-    return kept / scale + np.array([left, top])
+    return np.asarray(kept / scale + np.array([left, top]))
 
 
 def _measure(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from quadmatch.pictures import read_pixels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,51 +17,89 @@ if TYPE_CHECKING:
 Points = NDArray[np.float64]
 
 RIGHT, WRONG, EDGE, ALONE = "#1b9e77", "#d7263d", "#9aa5b1", "#c3c9d0"
-GAP = 0.2
-"""Between the two panels, as a share of a panel's width."""
+ON_PICTURE = "#f4f6f8"
+"""Edges of a graph over a picture, where grey would not be seen."""
+GAP, CLOSE = 0.2, 0.04
+"""Between two panels, as a share of a panel's width; less between pictures, which have edges of their own."""
+TALLEST = 1.3
+"""Height of a picture beside the width of a panel: a taller one becomes narrower."""
+LARGEST = 1200
+"""Pixels of the longer side of a picture in a figure."""
 
 
-def fit_panel(points: Points, image: Any) -> tuple[Points, float]:
-    """Points in a panel one wide, and the height of the panel."""
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Where one graph is drawn: points on a paper whose unit is the width of a panel."""
+
+    points: Points
+    width: float
+    height: float
+    picture: NDArray[np.uint8] | None = None
+
+    def shift(self, right: float, down: float) -> Panel:
+        """The points elsewhere on the paper."""
+        return replace(self, points=self.points + np.array([right, down]))
+
+
+def fit_panel(points: Points, image: Any, name: str = "image") -> Panel:
+    """A panel of a picture at most one wide, or of the points alone."""
     if image is not None:
-        height, width = np.asarray(image).shape[:2]
-        return points / width, height / width
+        pixels = read_pixels(image, name)
+        height, width = pixels.shape[:2]
+        scale = min(1 / width, TALLEST / height)
+        return Panel(points * scale, width * scale, height * scale, _shrink(pixels))
     if not len(points):
-        return points, 0.8
+        return Panel(points, 1.0, 0.8)
     low, extent = points.min(0), np.ptp(points, axis=0)
     scale = 1 / max(extent.max(), 1e-12)
     height = float(np.clip(extent[1] * scale, 0.4, 1.0))
-    return (points - low - extent / 2) * scale + [0.5, height / 2], height
+    return Panel((points - low - extent / 2) * scale + [0.5, height / 2], 1.0, height)
 
 
-def make_canvas(height: float, size: tuple[float, float] | None = None) -> tuple[Figure, Axes]:
+def _shrink(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """No more pixels than are seen: a large photograph would fill the file and take seconds to draw."""
+    longer = max(pixels.shape[:2])
+    if longer <= LARGEST:
+        return pixels
+    from PIL import Image
+
+    picture = Image.fromarray(pixels)
+    size = [max(1, round(side * LARGEST / longer)) for side in picture.size]
+    return np.asarray(picture.resize((size[0], size[1]), Image.Resampling.LANCZOS))
+
+
+def make_canvas(
+    height: float, width: float = 2 + GAP, size: tuple[float, float] | None = None
+) -> tuple[Figure, Axes]:
     """A figure that belongs to no window, so that drawing works on a server and in threads."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("drawing needs matplotlib: pip install 'quadmatch[plots]'") from error
-    figure = Figure(figsize=size or (9.0, 0.8 + 9.0 * height / (2 + GAP)), layout="constrained")
+    figure = Figure(figsize=size or (9.0, 0.8 + 9.0 * height / width), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.axis("off")
     if size is None:
         axes.set_aspect("equal")
-        axes.set_xlim(-0.04, 2 + GAP + 0.04)
+        axes.set_xlim(-0.04, width + 0.04)
         axes.set_ylim(height + 0.05, -0.05)
     return figure, axes
 
 
-def show_image(axes: Axes, image: Any, left: float, height: float) -> None:
-    """Put the image, if there is one, into the panel that begins at `left`."""
-    if image is not None:
-        pixels = np.asarray(image)
+def show_picture(axes: Axes, panel: Panel, left: float, top: float) -> None:
+    """Put the panel's picture, if there is one, at its place."""
+    if panel.picture is not None:
         axes.imshow(
-            pixels, extent=(left, left + 1, height, 0), cmap="gray", zorder=0, interpolation="bilinear"
+            panel.picture,
+            extent=(left, left + panel.width, top + panel.height, top),
+            zorder=0,
+            interpolation="bilinear",
         )
 
 
-def draw_edges(axes: Axes, points: Points, adjacency: NDArray[Any] | None) -> None:
+def draw_edges(axes: Axes, panel: Panel, adjacency: NDArray[Any] | None) -> None:
     """Each edge as wide as its weight says."""
     if adjacency is None:
         return
@@ -67,8 +108,11 @@ def draw_edges(axes: Axes, points: Points, adjacency: NDArray[Any] | None) -> No
     strength = np.maximum(np.abs(adjacency), np.abs(adjacency.T))
     starts, ends = np.nonzero(np.triu(strength, 1))
     widths = 0.3 + 0.8 * strength[starts, ends] / max(float(strength.max(initial=0)), 1e-12)
-    segments = np.stack((points[starts], points[ends]), 1)
-    axes.add_collection(LineCollection(list(segments), linewidths=widths, colors=EDGE, alpha=0.8, zorder=1))
+    segments = np.stack((panel.points[starts], panel.points[ends]), 1)
+    colour, alpha = (EDGE, 0.8) if panel.picture is None else (ON_PICTURE, 0.55)
+    axes.add_collection(
+        LineCollection(list(segments), linewidths=widths, colors=colour, alpha=alpha, zorder=1)
+    )
 
 
 def draw_lines(

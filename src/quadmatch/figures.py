@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quadmatch.drawing import (
+    CLOSE,
     GAP,
     RIGHT,
     WRONG,
@@ -19,7 +20,7 @@ from quadmatch.drawing import (
     draw_nodes,
     fit_panel,
     make_canvas,
-    show_image,
+    show_picture,
 )
 from quadmatch.files import write_file
 from quadmatch.layout import align, lay_out
@@ -39,15 +40,16 @@ def draw_match(
     source: Any = None,
     target: Any = None,
     truth: Any = None,
+    edges: bool = True,
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Figure:
     """Both graphs side by side with their match; with `truth` lines are green or red, else coloured by score.
 
     Without points a graph is laid out from its edges; `source` and `target` are adjacency matrices (the
-    result's own if it knows them); images are arrays or PIL images that the points are pixels of; `truth` is
-    a 0/1 matrix [N, M] or the target node of each source node (-1: none). With `path` the picture is also
-    written there.
+    result's own if it knows them), drawn unless `edges` is off; images are paths, PIL images or arrays that
+    the points are pixels of; `truth` is a 0/1 matrix [N, M] or the target node of each source node (-1:
+    none). With `path` the figure is also written there.
     """
     source = _first(source, result.source)
     target = _first(target, result.target)
@@ -56,17 +58,21 @@ def draw_match(
     left, right = _place(points_a, source, n, "points_a"), _place(points_b, target, m, "points_b")
     if points_b is None and points_a is None:
         right = align(right, left, pairs)
-    left, left_height = fit_panel(left, image_a)
-    right, right_height = fit_panel(right, image_b)
-    right = right + np.array([1 + GAP, 0])
-    figure, axes = make_canvas(max(left_height, right_height))
-    show_image(axes, image_a, 0.0, left_height)
-    show_image(axes, image_b, 1 + GAP, right_height)
-    draw_edges(axes, left, source)
-    draw_edges(axes, right, target)
+    a, b = fit_panel(left, image_a, "image_a"), fit_panel(right, image_b, "image_b")
+    height = max(a.height, b.height)
+    start = a.width + (GAP if image_a is None or image_b is None else CLOSE)
+    figure, axes = make_canvas(height, start + b.width)
+    panels = []
+    for panel, place in ((a, 0.0), (b, start)):
+        down = (height - panel.height) / 2 if panel.picture is not None else 0.0
+        show_picture(axes, panel, place, down)
+        panels.append(panel.shift(place, down))
+    if edges:
+        draw_edges(axes, panels[0], source)
+        draw_edges(axes, panels[1], target)
     right_or_wrong = None if truth is None else judge(pairs, truth)
-    draw_lines(axes, left, right, pairs, scores, right_or_wrong)
-    draw_nodes(axes, left, right, pairs)
+    draw_lines(axes, panels[0].points, panels[1].points, pairs, scores, right_or_wrong)
+    draw_nodes(axes, panels[0].points, panels[1].points, pairs)
     axes.set_title(_caption(result, right_or_wrong) if title is None else title, fontsize=11)
     if path is not None:
         save_figure(figure, path)
@@ -100,14 +106,20 @@ def draw_assignment(
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
     """Write PNG, SVG or PDF, as the name ends, whole or not at all."""
-    kind = Path(path).suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise ValueError(f"path must end in .png, .svg or .pdf, got {Path(path).name!r}")
+    kind = check_format(path)
     buffer = io.BytesIO()
     # No date inside: the same figure gives the same bytes.
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
     figure.savefig(buffer, format=kind, dpi=160, bbox_inches="tight", metadata=dates)
     return write_file(path, buffer.getvalue())
+
+
+def check_format(path: str | Path) -> str:
+    """The format that a name asks for."""
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg", "pdf"):
+        raise ValueError(f"path must end in .png, .svg or .pdf, got {Path(path).name!r}")
+    return kind
 
 
 def read_truth(truth: Any, n: int, m: int) -> NDArray[np.bool_]:

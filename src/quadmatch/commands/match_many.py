@@ -1,0 +1,64 @@
+"""`quadmatch match-many`: a list of pairs of photographs, a line of JSON for each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SHOWN = 50
+"""Errors that are listed; all are in the file."""
+
+
+def match_many(
+    pairs: Annotated[
+        Path,
+        typer.Argument(help="CSV of image_a,points_a,image_b,points_b[,box_a,box_b]; paths from its folder."),
+    ],
+    out: Annotated[Path, typer.Option(help="One line of JSON a pair; what it has is not done again.")],
+    model: Annotated[str, typer.Option(help="A model's name, file or run folder.")] = "default",
+    detect: Annotated[
+        int | None, typer.Option(min=1, help="Find so many keypoints where no file has them.")
+    ] = None,
+    partial: Annotated[
+        bool | None,
+        typer.Option(
+            "--partial/--all", help="Leave alone what matches nothing well [default: with --detect]."
+        ),
+    ] = None,
+    constraint: Annotated[bool, typer.Option(help="The quadratic constraint.")] = True,
+    memory: Annotated[float, typer.Option(min=0, help="Gigabytes of features that are kept.")] = 1.0,
+) -> None:
+    """Match many pairs, each picture's features computed once; goes on where it was stopped."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from quadmatch.many import match_many as run
+    from quadmatch.many import read_pairs
+    from quadmatch.matches import Settings
+    from quadmatch.shipped import load
+
+    rows = read_pairs(pairs)
+    columns = TextColumn("pairs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("pairs", total=len(rows))
+        report = run(
+            rows,
+            pairs.parent,
+            out,
+            lambda name, precision: load(name, precision=precision),
+            Settings(model, partial, constraint, detect),
+            memory=int(memory * 2**30),
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if report.resumed:
+        typer.echo(f"{report.resumed} pairs were there already")
+    typer.echo(f"{report.pairs - len(report.errors)} of {report.pairs} pairs matched, written to {out}")
+    if report.errors:
+        typer.echo(f"{len(report.errors)} could not be matched:", err=True)
+        for number, message in report.errors[:SHOWN]:
+            typer.echo(f"  row {number}: {message}", err=True)
+        if len(report.errors) > SHOWN:
+            typer.echo(f"  … and {len(report.errors) - SHOWN} more, each with an error in {out}", err=True)
+        raise typer.Exit(1)

@@ -1,0 +1,202 @@
+"""Thousands of pairs of a user's pictures: features once a picture, a line of JSON a pair, kills survived."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from quadmatch.matcher import Matcher
+from quadmatch.matches import Settings, describe_match, dump_line
+from quadmatch.result import MatchResult
+from quadmatch.workshop import Part, Ready, Workshop, match_ready
+
+COLUMNS = ("image_a", "points_a", "image_b", "points_b")
+BOXES = ("box_a", "box_b")
+TOGETHER = 32
+"""Pairs that are matched, and written, together; a run that was killed goes on at the next such group."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One pair of the list."""
+
+    number: int
+    """Counted from 1 below the heading."""
+    a: Part
+    b: Part
+
+    def to_json(self) -> dict[str, Any]:
+        """Fields of its line, whatever comes of it."""
+        return {
+            "row": self.number,
+            "image_a": self.a.image,
+            "image_b": self.b.image,
+            "points_file_a": self.a.points,
+            "points_file_b": self.b.points,
+        }
+
+
+@dataclass
+class Report:
+    """What came of a list of pairs."""
+
+    pairs: int
+    resumed: int
+    """Pairs that were done before."""
+    errors: list[tuple[int, str]] = field(default_factory=list)
+    """Row and message of each pair that could not be matched."""
+    prepared: int = 0
+    """Pictures whose features were computed."""
+
+
+def read_pairs(path: Path) -> list[Row]:
+    """The pairs that a CSV file lists under the heading image_a, points_a, image_b, points_b[, box_a, box_b]."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            heading = [(name or "").strip() for name in reader.fieldnames or ()]
+            reader.fieldnames = heading
+            rows = list(reader)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {path}") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"cannot read {path}: {error}") from error
+    missing = [name for name in ("image_a", "image_b") if name not in heading]
+    unknown = [name for name in heading if name not in (*COLUMNS, *BOXES)]
+    if missing or unknown:
+        wanted = ",".join((*COLUMNS, *BOXES))
+        fault = f"has no column {missing[0]}" if missing else f"has an unknown column {unknown[0]!r}"
+        raise ValueError(
+            f"{path} {fault}; its first line must be {wanted} (points and boxes may be left out)"
+        )
+    if longer := next((number for number, row in enumerate(rows, 1) if None in row), None):
+        raise ValueError(f"{path}: row {longer} has more cells than the heading; a box x,y,w,h needs quotes")
+    cells = [{key: (value or "").strip() or None for key, value in row.items()} for row in rows]
+    return [
+        Row(
+            number,
+            *(Part(row[f"image_{s}"] or "", row.get(f"points_{s}"), row.get(f"box_{s}")) for s in "ab"),
+        )
+        for number, row in enumerate(cells, 1)
+    ]
+
+
+def match_many(
+    rows: Sequence[Row],
+    folder: Path,
+    out: Path,
+    load: Callable[[str, str | None], Matcher],
+    settings: Settings,
+    *,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Match the pairs and write a line for each, in order; what `out` has already is not done again.
+
+    `load` gives the matcher from a model's name and a precision. Paths of the rows are below `folder`.
+    """
+    done, precision = resume(out, rows, settings)
+    report = Report(len(rows), len(done))
+    report.errors += [(line["row"], line["error"]) for line in done if "error" in line]
+    if progress:
+        progress(len(done), len(rows))
+    if len(done) == len(rows):
+        return report
+    matcher = load(settings.model, precision or settings.precision)
+    settings = replace(settings, precision=str(getattr(matcher.features, "precision", "unknown")))
+    workshop = Workshop(
+        matcher, [(row.number, (row.a, row.b)) for row in rows[len(done) :]], folder, settings.detect
+    )
+    if memory is not None:
+        workshop.memory = memory
+    with out.open("ab") as file:
+        for start in range(len(done), len(rows), TOGETHER):
+            group = rows[start : start + TOGETHER]
+            lines = list(_match_group(matcher, workshop, group, settings))
+            file.write("".join(f"{dump_line(line)}\n" for line in lines).encode())
+            file.flush()
+            os.fsync(file.fileno())
+            report.errors += [(line["row"], line["error"]) for line in lines if "error" in line]
+            if progress:
+                progress(start + len(group), len(rows))
+    report.prepared = workshop.prepared
+    return report
+
+
+def _match_group(
+    matcher: Matcher, workshop: Workshop, group: Sequence[Row], settings: Settings
+) -> Iterator[dict[str, Any]]:
+    """The lines of some pairs, whose features are computed first."""
+    ready: dict[int, tuple[Ready, Ready]] = {}
+    errors: dict[int, str] = {}
+    for row in group:
+        try:
+            ready[row.number] = workshop.get(row.a), workshop.get(row.b)
+        except (ValueError, TypeError, OSError, MemoryError) as error:
+            errors[row.number] = str(error) or type(error).__name__
+    results: dict[int, MatchResult] = {}
+    for partial in (False, True):
+        chosen = [
+            number for number, (a, b) in ready.items() if settings.is_partial(a.side, b.side) == partial
+        ]
+        pairs = [(ready[number][0].subject, ready[number][1].subject) for number in chosen]
+        found = match_ready(matcher, pairs, partial=partial, constraint=settings.constraint)
+        results |= dict(zip(chosen, found))
+    workshop.release(group[-1].number)
+    for row in group:
+        if row.number in results:
+            a, b = (one.side for one in ready[row.number])
+            yield {"row": row.number} | describe_match(results[row.number], a, b, settings)
+        else:
+            yield row.to_json() | settings.to_json() | {"error": errors[row.number]}
+
+
+def resume(out: Path, rows: Sequence[Row], settings: Settings) -> tuple[list[dict[str, Any]], str | None]:
+    """Lines of whole groups that are in the file, which is cut after them, and the precision they were made with."""
+    if not out.exists():
+        out.parent.mkdir(parents=True, exist_ok=True)
+        return [], None
+    content = out.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if not whole and not b'{"row": 1, '.startswith(content[:11]):
+        raise ValueError(f"{out} is not a file that this command wrote: name another")
+    # Not splitlines: a text in the line may hold other characters that Python takes for the end of a line.
+    lines = [_check_line(out, line, row, settings) for line, row in zip(whole.split(b"\n"), rows) if line]
+    count = whole.count(b"\n")
+    if count > len(rows):
+        raise ValueError(
+            f"{out} has {count} lines, more than the {len(rows)} pairs of this list: name another"
+        )
+    kept = len(lines) if len(lines) == len(rows) else len(lines) // TOGETHER * TOGETHER
+    size = sum(len(line) + 1 for line in whole.split(b"\n")[:kept])
+    if size < len(content):
+        os.truncate(out, size)
+    return lines[:kept], lines[0]["precision"] if lines else None
+
+
+def _check_line(out: Path, line: bytes, row: Row, settings: Settings) -> dict[str, Any]:
+    """A line of an earlier run, if it is of this pair and these settings."""
+    again = "name another file, or remove this one"
+    try:
+        found: dict[str, Any] = json.loads(line)
+        same = {key: found.get(key) for key in row.to_json()} == row.to_json()
+    except (ValueError, AttributeError):
+        raise ValueError(f"{out}, line {row.number} is not one that this command wrote: {again}") from None
+    if not same:
+        raise ValueError(
+            f"{out}, line {row.number} is of another pair than row {row.number} of the list: {again}"
+        )
+    wanted = settings.to_json() | {"precision": found.get("precision")}
+    if settings.partial is not None and "error" not in found:
+        wanted["partial"] = settings.partial
+    if changed := [key for key, value in wanted.items() if found.get(key) != value]:
+        key = changed[0]
+        raise ValueError(f"{out} was made with {key} {found.get(key)!r}, not {wanted[key]!r}: {again}")
+    return found

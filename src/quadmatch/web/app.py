@@ -18,7 +18,7 @@ from quadmatch.matcher import Matcher
 from quadmatch.provenance import find_version
 from quadmatch.subjects import Request as Picture
 from quadmatch.web import descriptions
-from quadmatch.web.answers import write_answer, write_preview
+from quadmatch.web.answers import Shown, write_answer, write_preview
 from quadmatch.web.batching import Batcher, Busy
 from quadmatch.web.examples import list_examples, make_example
 from quadmatch.web.guard import Guard
@@ -33,6 +33,7 @@ from quadmatch.web.uploads import (
     parse_switch,
     read_form,
     take_file,
+    take_name,
 )
 
 STATIC = Path(__file__).resolve().parent / "static"
@@ -81,9 +82,9 @@ class Service:
         async with self.pixels.hold(width * height):
             pixels = await run_sync(decode_picture, content, "image")
             try:
-                from quadmatch.detection import detect
+                from quadmatch.detection import find_corners
 
-                points = await run_sync(detect, pixels, count)
+                points = await run_sync(find_corners, pixels, count)
             except ImportError as error:
                 raise Refused(501, "no-detector", f"Points cannot be detected here: {error}") from None
         points = points.clip(0, [pixels.shape[1], pixels.shape[0]])
@@ -96,16 +97,16 @@ class Service:
         partial = parse_switch(form.get("partial"), "partial")
         sizes = {side: measure_picture(contents[side], f"image_{side}", self.limits) for side in "ab"}
         async with self.pixels.hold(sum(width * height for width, height in sizes.values())):
-            pictures = []
+            pictures, shown = [], []
             for side in "ab":
                 pixels = await run_sync(decode_picture, contents.pop(side), f"image_{side}")
                 height, width = pixels.shape[:2]
                 text = form.get(f"points_{side}", "[]")
                 points = parse_points(text, f"points_{side}", width, height, self.limits)
                 pictures.append(Picture(pixels, points, None, f"image_{side}"))
+                shown.append(Shown(take_name(form, f"image_{side}"), (width, height), points))
             answer = await self.batcher.match(*pictures, partial=partial)
-        points_a, points_b = (picture.points for picture in pictures)
-        return JSONResponse(write_answer(answer, points_a, points_b, self.model))
+        return JSONResponse(write_answer(answer, *shown, model=self.model, partial=partial))
 
     async def answer(self, request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
         """A call's answer; none for a client that left, and a refusal where too many are here."""

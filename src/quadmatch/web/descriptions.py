@@ -18,10 +18,23 @@ POINT_LIST = {"type": "array", "items": {"type": "array", "items": {"type": "num
 INDEX_LIST = {"type": "array", "items": {"type": "integer"}}
 PAIR_LIST = {"type": "array", "items": INDEX_LIST}
 SCORES = {"type": "array", "items": {"type": "number"}}
-FOUND = {"pairs": PAIR_LIST, "scores": SCORES, "unmatched_a": INDEX_LIST, "unmatched_b": INDEX_LIST}
+FOUND = {
+    "pairs": PAIR_LIST,
+    "scores": SCORES,
+    "coordinates": POINT_LIST,
+    "unmatched_a": INDEX_LIST,
+    "unmatched_b": INDEX_LIST,
+}
 MATCHED: dict[str, Any] = {
+    "format": {"type": "integer"},
     "model": {"type": "string"},
+    "partial": {"type": "boolean"},
+    "constraint": {"type": "boolean"},
+    "image_a": {"type": "string"},
+    "image_b": {"type": "string"},
     **FOUND,
+    "size_a": INDEX_LIST,
+    "size_b": INDEX_LIST,
     "points_a": POINT_LIST,
     "points_b": POINT_LIST,
     "edges_a": PAIR_LIST,

@@ -14,10 +14,10 @@ EXAMPLES = {
     "rocket": ("rocket.jpg", "Rocket"),
     "coffee": ("coffee.png", "Coffee"),
     "motorcycle": ("motorcycle_left.png", "Motorcycle"),
-    "astronaut": ("astronaut.png", "Astronaut"),
+    "page": ("page.png", "Printed page"),
 }
 """A name for addresses: the file, and a name for people."""
-SIZE, CORNERS, STRENGTH, BORDER = 480, 18, 1.1, 6.0
+SIZE, CORNERS, STRENGTH, BORDER = 480, 40, 2.2, 6.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import warnings
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -106,6 +105,12 @@ async def read_form(request: Request, limits: Limits, *, files: int) -> FormData
         raise Refused(400, "bad-form", f"The form cannot be read: {error}.") from None
 
 
+def take_name(form: FormData, name: str) -> str:
+    """What the user calls an uploaded file."""
+    part = form.get(name)
+    return (part.filename if isinstance(part, UploadFile) else None) or name
+
+
 async def take_file(form: FormData, name: str, limits: Limits) -> bytes:
     """The bytes of one uploaded picture."""
     part = form.get(name)
@@ -124,8 +129,7 @@ def measure_picture(content: bytes, name: str, limits: Limits) -> tuple[int, int
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings(), Image.open(BytesIO(content), formats=FORMATS) as picture:
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        with Image.open(BytesIO(content), formats=FORMATS) as picture:
             width, height = picture.size
     except UnidentifiedImageError:
         known = "PNG, JPEG, WebP, GIF, BMP or TIFF"
@@ -147,8 +151,7 @@ def decode_picture(content: bytes, name: str) -> UInt8[np.ndarray, "H W 3"]:
     from PIL import Image
 
     try:
-        with warnings.catch_warnings(), Image.open(BytesIO(content), formats=FORMATS) as picture:
-            warnings.simplefilter("ignore")
+        with Image.open(BytesIO(content), formats=FORMATS) as picture:
             return read_pixels(picture, name)
     except Exception as error:  # Decoders raise anything on broken files.
         raise _broken(name, error) from None

@@ -14,39 +14,36 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
+/** The format of `quadmatch match --out`, with the pairs that are shown. */
 export function describeMatch() {
-  const { content } = state.result;
-  const pairs = shownPairs();
+  const { edges_a, edges_b, without_constraint, ...content } = state.result.content;
+  const shown = shownPairs();
   const rest = (points, taken) => points.map((_, index) => index).filter((index) => !taken.has(index));
-  const { a, b } = state.panes;
   return {
-    image_a: a.file.name,
-    image_b: b.file.name,
-    model: content.model,
+    ...content,
     constraint: state.constraint,
     threshold: state.threshold,
-    points_a: content.points_a,
-    points_b: content.points_b,
-    pairs: pairs.map(({ i, j }) => [i, j]),
-    scores: pairs.map(({ score }) => score),
-    unmatched_a: rest(content.points_a, new Set(pairs.map(({ i }) => i))),
-    unmatched_b: rest(content.points_b, new Set(pairs.map(({ j }) => j))),
+    pairs: shown.map(({ i, j }) => [i, j]),
+    scores: shown.map(({ score }) => score),
+    coordinates: shown.map(({ i, j }) => [...content.points_a[i], ...content.points_b[j]]),
+    unmatched_a: rest(content.points_a, new Set(shown.map(({ i }) => i))),
+    unmatched_b: rest(content.points_b, new Set(shown.map(({ j }) => j))),
   };
 }
 
 export function saveJson() {
-  save(new Blob([`${JSON.stringify(describeMatch(), null, 2)}\n`], { type: "application/json" }), "matches.json");
+  const lines = Object.entries(describeMatch()).map(([key, value]) => `  ${JSON.stringify(key)}: ${JSON.stringify(value)}`);
+  save(new Blob([`{\n${lines.join(",\n")}\n}\n`], { type: "application/json" }), "matches.json");
 }
 
 export async function savePng() {
   const { a, b } = state.panes;
-  const style = getComputedStyle(document.documentElement);
   const widths = [a, b].map((pane) => Math.round(Math.min(pane.width / pane.height, 3) * HEIGHT));
   const canvas = document.createElement("canvas");
   canvas.width = widths[0] + widths[1] + 3 * GAP;
   canvas.height = HEIGHT + GAP + FOOT;
   const pen = canvas.getContext("2d");
-  const [paper, ink, muted] = ["--ground", "--ink", "--muted"].map((name) => resolve(style, name));
+  const [paper, ink, muted] = ["--ground", "--ink", "--muted"].map((name) => resolve(name));
   pen.fillStyle = paper;
   pen.fillRect(0, 0, canvas.width, canvas.height);
   const frames = new Map();
@@ -68,7 +65,7 @@ export async function savePng() {
 }
 
 /** A canvas does not know light-dark(), so an element says what a colour is now. */
-function resolve(style, name) {
+function resolve(name) {
   const probe = document.createElement("i");
   probe.style.color = `var(${name})`;
   document.body.append(probe);

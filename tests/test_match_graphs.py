@@ -121,6 +121,19 @@ def test_a_large_part_is_found_inside_a_larger_graph():
     assert np.array_equal(match_graphs(b[np.ix_(inside, inside)], b).pairs[:, 1], inside)
 
 
+@given(m=st.integers(3, 60), cut=st.integers(1, 30), seed=st.integers(0, 10**6), directed=st.booleans())
+@settings(max_examples=30)
+def test_a_part_with_weights_is_found_at_no_cost(m, cut, seed, directed):
+    rng = np.random.default_rng(seed)
+    b = rng.random((m, m))
+    b = b if directed else b + b.T
+    np.fill_diagonal(b, 0)
+    inside = rng.permutation(m)[: max(2, m - cut)]
+    result = match_graphs(b[np.ix_(inside, inside)], b)
+    assert result.objective == pytest.approx(0, abs=1e-12)
+    assert len(set(result.pairs[:, 1].tolist())) == len(inside)
+
+
 def test_a_part_is_found_from_either_side():
     rng = np.random.default_rng(3)
     b = _random_graph(rng, 30, weighted=True)

@@ -89,6 +89,18 @@ def test_the_gradient_is_that_of_the_relaxed_problem(seed, n, extra, directed):
     assert np.allclose(found, expected[:, p])
 
 
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("share", [0.05, 0.15, 0.8])
+def test_products_are_the_same_for_few_edges_and_many(share, directed):
+    rng = np.random.default_rng(0)
+    first, second = (rng.random((2, 2, 30, 30)) < share) * rng.normal(size=(2, 2, 30, 30))
+    if not directed:
+        first, second = first + first.swapaxes(1, 2), second + second.swapaxes(1, 2)
+    x = rng.random((30, 30))
+    expected = sum(f @ x @ s.T + f.T @ x @ s for f, s in zip(first, second))
+    assert np.allclose(multiply(first, second, x), expected)
+
+
 @pytest.mark.parametrize("temperature", [0.0, 0.25, 1.0])
 def test_relaxing_climbs_among_doubly_stochastic_matrices(temperature):
     for seed in range(5):

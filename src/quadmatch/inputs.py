@@ -50,8 +50,14 @@ def read_inputs(a: Any, b: Any, unary: Any) -> Inputs:
     if unaries is not None and len(unaries) != len(sources):
         raise ValueError(f"unary must have one matrix a pair, {len(sources)}; got {len(unaries)}")
     places = [None] if single else range(len(sources))
-    sources = [_read_graph(graph, "a", place) for place, graph in zip(places, sources)]
-    targets = [_read_graph(graph, "b", place) for place, graph in zip(places, targets)]
+    # Most inputs are arrays without any fault, and there may be many.
+    sources, targets = (
+        [
+            graph if _is_square_array(graph) else _read_graph(graph, side, place)
+            for place, graph in zip(places, graphs)
+        ]
+        for side, graphs in (("a", sources), ("b", targets))
+    )
     if unaries is not None:
         sizes = [(len(x), len(y)) for x, y in zip(sources, targets)]
         unaries = [_read_unary(one, size, place) for place, one, size in zip(places, unaries, sizes)]
@@ -97,12 +103,17 @@ def to_matrix(value: Any, name: str) -> Matrix:
     return matrix
 
 
+def _is_square_array(value: Any) -> bool:
+    return (
+        type(value) is np.ndarray
+        and value.ndim == 2
+        and value.shape[0] == value.shape[1]
+        and value.dtype.kind in "fiub"
+    )
+
+
 def _read_graph(value: Any, side: str, place: int | None) -> Matrix:
-    # Most inputs are arrays without any fault, and there may be many.
-    if type(value) is np.ndarray and value.ndim == 2 and value.dtype.kind in "fiub":
-        matrix: Matrix = value
-    else:
-        matrix = to_matrix(value, _name(side, place))
+    matrix = to_matrix(value, _name(side, place))
     if matrix.shape[0] != matrix.shape[1]:
         shape = list(matrix.shape)
         raise ValueError(f"{_name(side, place)} must be square, an adjacency matrix; got shape {shape}")
@@ -160,7 +171,7 @@ def _describe(value: Any) -> str:
 
 
 def _find_device(matrices: Sequence[Matrix]) -> torch.device | None:
-    devices = {matrix.device for matrix in matrices if isinstance(matrix, Tensor)}
+    devices = {matrix.device for matrix in matrices if not isinstance(matrix, np.ndarray)}
     if len(devices) > 1:
         raise ValueError(f"all tensors must be on one device; got {', '.join(sorted(map(str, devices)))}")
     device = devices.pop() if devices else None
@@ -189,8 +200,7 @@ def check_numbers(flat: NDArray[np.float64], lengths: NDArray[np.int64], name: C
     """All matrices, laid end to end, hold finite numbers that can be squared."""
     if not flat.size:
         return
-    largest = np.abs(flat).max()
-    if largest <= LARGEST:
+    if flat.max() <= LARGEST and flat.min() >= -LARGEST:
         return
     bad = int(np.flatnonzero(~(np.abs(flat) <= LARGEST))[0])
     which = int(np.searchsorted(np.cumsum(lengths), bad, side="right"))

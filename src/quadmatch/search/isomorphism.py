@@ -1,4 +1,4 @@
-"""Isomorphism: graphs that look alike in what no relabelling changes are tried for an exact map first."""
+"""Isomorphism: an exact map is tried first on graphs that look alike, and on a part and the whole."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _fits(
 
 @compile_loop
 def find_isomorphism(a: Matrix, b: Matrix, keys_a: Vector, keys_b: Vector, p: Index, limit: int) -> bool:
-    """Fill `p` with a map of `a` onto `b` that keeps every edge, if one is found in `limit` steps."""
-    size, largest = len(a), 0.0
+    """Fill `p` with a map of `a` into `b` that keeps every edge and gap, if one is found in `limit` steps."""
+    size, large, largest = len(a), len(b), 0.0
     tie = np.empty((size, size))
     for i in range(size):
         p[i] = -1
@@ -43,7 +43,7 @@ def find_isomorphism(a: Matrix, b: Matrix, keys_a: Vector, keys_b: Vector, p: In
             tie[i, j] = abs(a[i, j]) + abs(a[j, i])
             largest = max(largest, tie[i, j])
     order, close = order_places(tie), 1e-9 * largest
-    tried, used, depth, visited = np.zeros(size, np.int64), np.zeros(size, np.bool_), 0, 0
+    tried, used, depth, visited = np.zeros(size, np.int64), np.zeros(large, np.bool_), 0, 0
     while 0 <= depth < size and visited < limit:
         visited += 1
         i = order[depth]
@@ -51,9 +51,9 @@ def find_isomorphism(a: Matrix, b: Matrix, keys_a: Vector, keys_b: Vector, p: In
             used[p[i]] = False
             p[i] = -1
         k = tried[depth]
-        while k < size and (used[k] or not _fits(a, b, keys_a, keys_b, close, order, depth, k, p)):
+        while k < large and (used[k] or not _fits(a, b, keys_a, keys_b, close, order, depth, k, p)):
             k += 1
-        if k == size:
+        if k == large:
             tried[depth] = 0
             depth -= 1
         else:

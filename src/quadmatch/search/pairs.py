@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quadmatch.search.problem import Index, Matrix, Vector, weigh_edges
 from quadmatch.search.relaxation import choose
 from quadmatch.solvers.compilation import compile_loop
 
-BALANCE = 1.2
+BALANCE = 0.75
 """How much a node's edges count beside its similarities where the caller does not say."""
 
 
@@ -31,11 +32,13 @@ class Pairs(NamedTuple):
 
 
 def lay_end_to_end(
-    sources: Sequence[Matrix], targets: Sequence[Matrix], linears: Sequence[Matrix] | None = None
+    sources: Sequence[NDArray[Any]],
+    targets: Sequence[NDArray[Any]],
+    linears: Sequence[NDArray[Any]] | None = None,
 ) -> Pairs:
-    """One flat copy of all pairs; weights are one."""
-    sizes = np.array([(len(a), len(b)) for a, b in zip(sources, targets)], dtype=np.int64).reshape(-1, 2)
-    n, m = sizes.T
+    """One flat copy of all pairs in double precision; weights are one."""
+    n, m = (np.fromiter(map(len, side), np.int64, len(side)) for side in (sources, targets))
+    sizes = np.stack((n, m), 1)
     lengths = np.stack((n * n, m * m, n * m if linears is not None else 0 * n, m), 1)
     starts = np.zeros_like(lengths)
     np.cumsum(lengths[:-1], axis=0, out=starts[1:])
@@ -44,10 +47,10 @@ def lay_end_to_end(
     )
 
 
-def _flatten(matrices: Sequence[Matrix]) -> Vector:
+def _flatten(matrices: Sequence[NDArray[Any]]) -> Vector:
     if not matrices:
         return np.zeros(0)
-    return np.concatenate(matrices, axis=None).astype(np.float64, copy=False)
+    return np.concatenate(matrices, axis=None, dtype=np.float64)
 
 
 @compile_loop

@@ -16,6 +16,8 @@ from quadmatch.solvers.linear_assignment import assign, make_room
 
 SCALINGS = 100
 """Row and column scalings of a direction, at most."""
+SPARSE = 10
+"""A matrix with less than one entry in so many is multiplied entry by entry."""
 TOLERANCE = 1e-3
 """Error of a row sum at which a direction is exact enough."""
 
@@ -29,12 +31,49 @@ def choose(worth: Matrix) -> Index:
 
 
 @compile_loop
+def _product(f: Matrix, x: Matrix) -> Matrix:
+    """F X; where most of F is zero, without those."""
+    size, filled = len(f), 0
+    for i in range(size):
+        for j in range(size):
+            filled += f[i, j] != 0
+    if SPARSE * filled > size * size:
+        dense: Matrix = np.dot(f, x)
+        return dense
+    total = np.zeros((size, size))
+    for i in range(size):
+        for j in range(size):
+            factor = f[i, j]
+            if factor != 0:
+                for k in range(size):
+                    total[i, k] += factor * x[j, k]
+    return total
+
+
+@compile_loop
+def _turn(x: Matrix) -> Matrix:
+    turned = np.empty((len(x), len(x)))
+    for i in range(len(x)):
+        for j in range(len(x)):
+            turned[i, j] = x[j, i]
+    return turned
+
+
+@compile_loop
 def multiply(first: Stack, second: Stack, x: Matrix) -> Matrix:
     """Gradient of the quadratic terms: Σ_k F_k X S_kᵀ + F_kᵀ X S_k."""
-    total = np.zeros_like(x)
+    size, total = len(x), np.zeros((len(x), len(x)))
     for k in range(len(first)):
         f, s = first[k], second[k]
-        total += np.dot(f, np.dot(x, s.T)) + np.dot(f.T, np.dot(x, s))
+        symmetric = True
+        for i in range(size):
+            for j in range(i):
+                symmetric = symmetric and f[i, j] == f[j, i] and s[i, j] == s[j, i]
+        there = _product(s, _turn(_product(f, x)))
+        back = there if symmetric else _product(_turn(s), _turn(_product(_turn(f), x)))
+        for i in range(size):
+            for j in range(size):
+                total[i, j] += there[j, i] + back[j, i]
     return total
 
 

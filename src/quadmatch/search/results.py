@@ -19,12 +19,11 @@ Matrix = NDArray[np.float64]
 
 def search_matches(inputs: Inputs, weight: float | None, threshold: float, best: bool) -> list[MatchResult]:
     """One result a pair, in the caller's order of nodes."""
-    sources, targets = ([to_float64(one) for one in side] for side in (inputs.sources, inputs.targets))
-    unaries = None if inputs.unaries is None else [to_float64(one) for one in inputs.unaries]
-    turned = np.array([len(a) > len(b) for a, b in zip(sources, targets)], dtype=bool)
-    left, right, linears = list(sources), list(targets), unaries
+    left, right = _unwrap(inputs.sources), _unwrap(inputs.targets)
+    linears = None if inputs.unaries is None else _unwrap(inputs.unaries)
+    turned = np.array([len(a) > len(b) for a, b in zip(left, right)], dtype=bool)
     for place in np.flatnonzero(turned):
-        left[place], right[place] = targets[place], sources[place]
+        left[place], right[place] = right[place], left[place]
     if linears is not None:
         linears = [one.T if turn else one for one, turn in zip(linears, turned)]
     pairs = lay_end_to_end(left, right, linears)
@@ -35,6 +34,11 @@ def search_matches(inputs: Inputs, weight: float | None, threshold: float, best:
         weigh_pairs(pairs, -1.0 if weight is None else weight, threshold)
     found = search(pairs, threshold, best)
     return _split(inputs, pairs, found, turned)
+
+
+def _unwrap(matrices: list[Any]) -> list[NDArray[Any]]:
+    """Tensors to arrays; laying all of them end to end brings every format to double precision."""
+    return [to_float64(one) if isinstance(one, torch.Tensor) else one for one in matrices]
 
 
 def _check(pairs: Pairs, inputs: Inputs, turned: NDArray[np.bool_]) -> None:

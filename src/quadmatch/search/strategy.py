@@ -15,6 +15,7 @@ from quadmatch.search.stages import (
     explore_partial,
     relax_all,
     start_alike,
+    start_inside,
     start_linear,
 )
 
@@ -24,8 +25,8 @@ EXACT, EXACT_BEST = 6, 10
 """Nodes up to which every permutation is considered, at standard quality and at the best."""
 TEMPERATURES = (1.0, 0.5, 0.25)
 """Relative to the spread of the gradient: hot relaxations cope with noise, cold ones with few edges."""
-ROUNDS, ROUNDS_PARTIAL, ROUNDS_BEST = 0.75, 3, 100
-"""Steps of exchange for each node: at standard quality, in partial matches, at the best quality."""
+ROUNDS, ROUNDS_UNEQUAL, ROUNDS_PARTIAL, ROUNDS_BEST = 0.75, 5.0, 3, 100
+"""Steps of exchange for each node: of graphs of one size and of two, in partial matches, at the best quality."""
 
 
 @dataclass
@@ -46,10 +47,15 @@ def search(pairs: Pairs, threshold: float, best: bool) -> Found:
     found = Found(np.zeros(length, np.int64), np.zeros(length), np.zeros(count), np.zeros(count, np.int64))
     alike, exact = np.zeros(count, bool), small == 0
     by_rank = ~exact & (small == large) & (len(pairs.linears) == 0)
+    unequal = ~exact & (small < large) & (len(pairs.linears) == 0)
     huge, rounds = large > LARGE, float(ROUNDS_BEST if best else ROUNDS)
     _run(start_alike, by_rank, pairs, found.permutations, alike, exact)
+    _run(start_inside, unequal & ~huge, pairs, found.permutations, exact)
     _run(start_linear, ~exact & ~by_rank & ~huge, pairs, found.permutations)
-    _run(explore, ~exact & ~huge, pairs, found.permutations, rounds, found.steps)
+    # A part has many places in the whole: more steps find more of them.
+    more = ~exact & (small < large) & (large <= SMALL)
+    _run(explore, more, pairs, found.permutations, max(rounds, ROUNDS_UNEQUAL), found.steps)
+    _run(explore, ~exact & ~huge & ~more, pairs, found.permutations, rounds, found.steps)
     # Pairs that look isomorphic but were not mapped are hard, and a perfect answer may exist: try it all.
     _widen(pairs, ~exact & ~huge & ((large > SMALL) | alike | best), rounds, found)
     _run(enumerate_all, ~exact & (large <= (EXACT_BEST if best else EXACT)), pairs, found.permutations)

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 
 from quadmatch.pictures import find_box, read_pixels
 
@@ -14,8 +14,10 @@ SIDE = 512
 """Longer side, in pixels, of the part in which corners are sought: larger ones are made smaller first."""
 BLUR, BLOCK = 1.0, 7
 """Deviation of the smoothing and side of the window of Shi and Tomasi's corners, in such pixels."""
-SPREAD = 0.4
+SPREAD = 0.25
 """Distance between keypoints, as a share of their distance on a grid that fills the picture."""
+CELLS, CROWD = 4, 2.0
+"""Rows and columns of a grid, and the keypoints in a cell beside their mean: a strong corner has no crowd."""
 NEAREST = 4.0
 """Distance that keypoints have at least, in such pixels, even where it leaves too few of them."""
 BORDER = 4
@@ -50,7 +52,8 @@ def find_corners(pixels: UInt8[np.ndarray, "H W 3"], count: int, box: Any = None
     left, top, right, bottom = int(x0), int(y0), int(np.ceil(x1)), int(np.ceil(y1))
     points, strengths, scale = _measure(pixels[top:bottom, left:right])
     order = np.argsort(-strengths, kind="stable")
-    kept = _spread(points[order], count, (bottom - top) * (right - left) * scale.prod())
+    width, height = scale * [right - left, bottom - top]
+    kept = spread(points[order], count, (width, height))
     return np.asarray(kept / scale + np.array([left, top]))
 
 
@@ -78,19 +81,38 @@ def _measure(
     return points, strength[rows, columns].astype(np.float64), scale
 
 
-def _spread(points: Float[np.ndarray, "K 2"], count: int, area: float) -> Float[np.ndarray, "L 2"]:
-    """The first points, in order, that keep a distance; a smaller one as long as they are too few."""
-    distance = max(NEAREST, SPREAD * float(np.sqrt(area / max(count, 1))))
+def spread(
+    points: Float[np.ndarray, "K 2"], count: int, size: tuple[float, float]
+) -> Float[np.ndarray, "L 2"]:
+    """The first points, in order, that keep a distance and do not crowd a part of a picture (width, height).
+
+    Both rules are loosened as long as there are too few.
+    """
+    width, height = size
+    cells = np.floor(points / [width, height] * CELLS).clip(0, CELLS - 1).astype(np.int64) @ [1, CELLS]
+    distance, share = SPREAD * float(np.sqrt(width * height / max(count, 1))), CROWD
     while True:
-        kept = np.zeros((0, 2))
-        for point in points:
-            if len(kept) == count:
-                return kept
-            if not len(kept) or ((kept - point) ** 2).sum(1).min() >= distance**2:
-                kept = np.concatenate([kept, point[None]])
-        if len(kept) == count or distance <= NEAREST:
-            return kept
-        distance = max(NEAREST, 0.7 * distance)
+        distance = max(NEAREST, distance)
+        places = _take(points, cells, count, distance, max(1, round(share * count / CELLS**2)))
+        if len(places) == count or (distance == NEAREST and share >= CELLS**2):
+            return points[places]
+        distance, share = 0.7 * distance, 1.5 * share
+
+
+def _take(
+    points: Float[np.ndarray, "K 2"], cells: Int[np.ndarray, " K"], count: int, distance: float, most: int
+) -> list[int]:
+    """Places of the first points that lie apart, at most so many in a cell."""
+    free, filled = np.ones(len(points), dtype=bool), np.zeros(CELLS**2, dtype=np.int64)
+    kept: list[int] = []
+    for place, cell in enumerate(cells.tolist()):
+        if len(kept) == count:
+            break
+        if free[place] and filled[cell] < most:
+            kept.append(place)
+            filled[cell] += 1
+            free &= ((points - points[place]) ** 2).sum(1) >= distance**2
+    return kept
 
 
 def load_opencv() -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -10,37 +9,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from quadmatch.files import write_file
 from quadmatch.matcher import Matcher
 from quadmatch.matches import Settings, describe_match, dump_line
+from quadmatch.pair_lists import Row
 from quadmatch.result import MatchResult
-from quadmatch.workshop import Part, Ready, Workshop, match_ready
+from quadmatch.subjects import Subject
+from quadmatch.workshop import Ready, Workshop, match_ready
 
-COLUMNS = ("image_a", "points_a", "image_b", "points_b")
-BOXES = ("box_a", "box_b")
 TOGETHER = 32
 """Pairs that are matched, and written, together; a run that was killed goes on at the next such group."""
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One pair of the list."""
-
-    number: int
-    """Counted from 1 below the heading."""
-    a: Part
-    b: Part
-
-    def to_json(self) -> dict[str, Any]:
-        """Fields of its line, whatever comes of it."""
-        return {
-            "row": self.number,
-            "image_a": self.a.image,
-            "image_b": self.b.image,
-            "points_file_a": self.a.points,
-            "points_file_b": self.b.points,
-        }
 
 
 @dataclass
@@ -54,38 +34,6 @@ class Report:
     """Row and message of each pair that could not be matched."""
     prepared: int = 0
     """Pictures whose features were computed."""
-
-
-def read_pairs(path: Path) -> list[Row]:
-    """The pairs that a CSV file lists under the heading image_a, points_a, image_b, points_b[, box_a, box_b]."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            heading = [(name or "").strip() for name in reader.fieldnames or ()]
-            reader.fieldnames = heading
-            rows = list(reader)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
-    missing = [name for name in ("image_a", "image_b") if name not in heading]
-    unknown = [name for name in heading if name not in (*COLUMNS, *BOXES)]
-    if missing or unknown:
-        wanted = ",".join((*COLUMNS, *BOXES))
-        fault = f"has no column {missing[0]}" if missing else f"has an unknown column {unknown[0]!r}"
-        raise ValueError(
-            f"{path} {fault}; its first line must be {wanted} (points and boxes may be left out)"
-        )
-    if longer := next((number for number, row in enumerate(rows, 1) if None in row), None):
-        raise ValueError(f"{path}: row {longer} has more cells than the heading; a box x,y,w,h needs quotes")
-    cells = [{key: (value or "").strip() or None for key, value in row.items()} for row in rows]
-    return [
-        Row(
-            number,
-            *(Part(row[f"image_{s}"] or "", row.get(f"points_{s}"), row.get(f"box_{s}")) for s in "ab"),
-        )
-        for number, row in enumerate(cells, 1)
-    ]
 
 
 def match_many(
@@ -120,7 +68,7 @@ def match_many(
         for start in range(len(done), len(rows), TOGETHER):
             group = rows[start : start + TOGETHER]
             lines = list(_match_group(matcher, workshop, group, settings))
-            file.write("".join(f"{dump_line(line)}\n" for line in lines).encode())
+            file.write("".join(f"{dump_line(line)}\n" for line in lines).encode(errors="backslashreplace"))
             file.flush()
             os.fsync(file.fileno())
             report.errors += [(line["row"], line["error"]) for line in lines if "error" in line]
@@ -147,8 +95,11 @@ def _match_group(
             number for number, (a, b) in ready.items() if settings.is_partial(a.side, b.side) == partial
         ]
         pairs = [(ready[number][0].subject, ready[number][1].subject) for number in chosen]
-        found = match_ready(matcher, pairs, partial=partial, constraint=settings.constraint)
-        results |= dict(zip(chosen, found))
+        for number, found in zip(chosen, _try(matcher, pairs, partial, settings.constraint)):
+            if isinstance(found, str):
+                errors[number] = found
+            else:
+                results[number] = found
     workshop.release(group[-1].number)
     for row in group:
         if row.number in results:
@@ -158,10 +109,22 @@ def _match_group(
             yield row.to_json() | settings.to_json() | {"error": errors[row.number]}
 
 
+def _try(
+    matcher: Matcher, pairs: Sequence[tuple[Subject, Subject]], partial: bool, constraint: bool
+) -> list[MatchResult | str]:
+    """Results, or what is wrong: where a group fails (memory, say), each pair alone."""
+    try:
+        return [*match_ready(matcher, pairs, partial=partial, constraint=constraint)]
+    except (ValueError, RuntimeError, MemoryError) as error:
+        if len(pairs) == 1:
+            return [str(error) or type(error).__name__]
+    return [one for pair in pairs for one in _try(matcher, [pair], partial, constraint)]
+
+
 def resume(out: Path, rows: Sequence[Row], settings: Settings) -> tuple[list[dict[str, Any]], str | None]:
     """Lines of whole groups that are in the file, which is cut after them, and the precision they were made with."""
     if not out.exists():
-        out.parent.mkdir(parents=True, exist_ok=True)
+        write_file(out, b"")
         return [], None
     content = out.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]

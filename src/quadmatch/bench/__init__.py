@@ -14,6 +14,7 @@ BENCHES = {
     "graphs": "quadmatch.bench.graphs",
     "batch": "quadmatch.bench.batch",
     "scaling": "quadmatch.bench.scaling",
+    "pictures": "quadmatch.bench.pictures",
 }
 """Each a module with `run() -> list[Row]`; `qaplib` needs a folder."""
 

@@ -68,7 +68,7 @@ def match(
     elif out is not None:
         from quadmatch.files import write_file
 
-        write_file(out, dump(content).encode())
+        write_file(out, dump(content).encode(errors="backslashreplace"))
     else:
         typer.echo(summarise(content))
     _draw(result, a, b, draw, heat_map, edges)

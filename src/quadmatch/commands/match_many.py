@@ -35,8 +35,8 @@ def match_many(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from quadmatch.many import match_many as run
-    from quadmatch.many import read_pairs
     from quadmatch.matches import Settings
+    from quadmatch.pair_lists import read_pairs
     from quadmatch.shipped import load
 
     rows = read_pairs(pairs)

@@ -1,0 +1,73 @@
+"""Run as a program: seconds of a first and a second match of two photographs, and what they went into."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+
+def measure(images: list[str], files: list[str]) -> dict[str, float]:
+    """Seconds since the process began, of which for imports, of a second pair, and of its convolutions."""
+    began = _find_start()
+    imports = time.perf_counter()
+    import torch  # noqa: F401
+
+    torch_seconds = time.perf_counter() - imports
+    from quadmatch.cli import app  # noqa: F401
+    from quadmatch.matches import Settings, describe_match
+    from quadmatch.shipped import load
+    from quadmatch.sides import load_side
+
+    imported = time.time() - began
+
+    def match(matcher: Any = None) -> Any:
+        sides = [load_side(image, file) for image, file in zip(images, files)]
+        matcher = matcher or load()
+        subjects = matcher.prepare([side.request("image") for side in sides])
+        result = matcher.match_subjects(subjects, [0], [1])[0]
+        describe_match(result, sides[0], sides[1], Settings())
+        return matcher
+
+    matcher = match()
+    total, processor = time.time() - began, time.process_time()
+    trunk, convolution = matcher.features.trunk, 0.0
+    run = trunk.run
+
+    def timed(*given: Any) -> Any:
+        nonlocal convolution
+        start = time.perf_counter()
+        result = run(*given)
+        convolution += time.perf_counter() - start
+        return result
+
+    trunk.run = timed
+    start = time.perf_counter()
+    match(matcher)
+    return {
+        "total": total,
+        "processor": processor,
+        "imports": imported,
+        "torch": torch_seconds,
+        "second": time.perf_counter() - start,
+        "convolution": convolution,
+    }
+
+
+def _find_start() -> float:
+    """When this process began, in seconds since the epoch."""
+    from pathlib import Path
+
+    try:
+        import os
+
+        ticks = float(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        running = float(Path("/proc/uptime").read_text().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")
+        return time.time() - running
+    except (OSError, ValueError, IndexError):
+        return time.time() - time.process_time()
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(sys.argv[1:3], sys.argv[3:5])))

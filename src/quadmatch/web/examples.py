@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
 
@@ -17,7 +17,9 @@ EXAMPLES = {
     "page": ("page.png", "Printed page"),
 }
 """A name for addresses: the file, and a name for people."""
-SIZE, CORNERS, STRENGTH, BORDER = 480, 40, 2.2, 6.0
+SIZE, CORNERS, BORDER = 400, 40, 6.0
+BENT, RELIT = 2.2, 0.8
+"""Strengths of the warp, hard enough to need the constraint, and of the change of light."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ def make_example(name: str) -> Example:
     from quadmatch.datasets.photo_warps import draw_view, find_corners
 
     file, _ = EXAMPLES[name]
-    views = [draw_view(file, 0, number, SIZE, STRENGTH) for number in (0, 1)]
+    views = [replace(draw_view(file, 0, number, SIZE, BENT), strength=RELIT) for number in (0, 1)]
     places = [view.find(find_corners(file, CORNERS)) for view in views]
     seen = np.logical_and.reduce([((p > BORDER) & (p < SIZE - BORDER)).all(1) for p in places])
     first, second = (np.round(place[seen], 1) for place in places)

@@ -1,5 +1,5 @@
 // The match over both pictures: edges, lines, the pair that is looked at, and the points' colours.
-import { colourOf, strengthOf, widthOf } from "./colours.js";
+import { casingOf, colourOf, strengthOf, widthOf } from "./colours.js";
 import { element, shownPairs, state, update } from "./store.js";
 
 const REACH = 7; // pixels from a line at which a pointer means it
@@ -48,7 +48,7 @@ export function draw() {
     const kind = `${looked ? " looked" : active ? " aside" : ""}${pair.differs ? " differs" : ""}`;
     const width = widthOf(pair.score) + (looked ? 1.2 : 0);
     const strength = looked ? 1 : strengthOf(pair.score);
-    parts.push(make("path", { d, class: `line under${kind}`, "stroke-width": width + 2.2, opacity: strength * (active && !looked ? 0.15 : 0.6) }));
+    parts.push(make("path", { d, class: `line under${kind}`, "stroke-width": width + 2.2, stroke: casingOf(pair.score), opacity: strength * (active && !looked ? 0.15 : 0.6) }));
     parts.push(make("path", { d, class: `line${kind}`, "stroke-width": width, stroke: colourOf(pair.score), opacity: strength * (active && !looked ? 0.22 : 1) }));
   }
   if (active) parts.push(label(locate(active.a), locate(active.b), active));

@@ -49,6 +49,7 @@ async function openExample(name, button) {
   const turn = ++loading;
   hideFault();
   button.disabled = true;
+  for (const pane of Object.values(state.panes)) pane.wait("Making the example…");
   try {
     const example = await getExample(name);
     if (turn !== loading) return;
@@ -60,6 +61,7 @@ async function openExample(name, button) {
     showFault(error.message);
   } finally {
     button.disabled = false;
+    if (turn === loading) for (const pane of Object.values(state.panes)) pane.wait("");
   }
 }
 

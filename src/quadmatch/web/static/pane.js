@@ -3,7 +3,7 @@ import { detectPoints, showPicture } from "./server.js";
 import { announce, showFault, state, update } from "./store.js";
 import { Point } from "./point.js";
 
-const HINT = "Click to add a point. Drag to move it, double-click to delete it.";
+const HINT = matchMedia("(pointer: coarse)").matches ? "Tap to add points" : "Click to add points";
 
 export class Pane {
   constructor(side, stage, changed) {
@@ -66,7 +66,7 @@ export class Pane {
     if (file.size > state.limits.bytes) {
       return this.fault(`${file.name}: a file may have at most ${(state.limits.bytes / 2 ** 20).toFixed(0)} MB.`);
     }
-    this.part.busy.hidden = false;
+    this.wait("Reading the picture…");
     try {
       const shown = await showPicture(file, state.limits.seconds);
       if (turn !== this.turn) return;
@@ -81,7 +81,7 @@ export class Pane {
     } catch (error) {
       if (turn === this.turn) this.fault(`${file.name}: ${error.message.replace(/^image: /, "")}`);
     } finally {
-      if (turn === this.turn) this.part.busy.hidden = true;
+      if (turn === this.turn) this.wait("");
     }
   }
 
@@ -96,6 +96,12 @@ export class Pane {
     file.title = this.file.name;
     size.textContent = `${this.width} × ${this.height}`;
     this.root.classList.add("filled");
+  }
+
+  /** Say what is being done; nothing where it is done. */
+  wait(text) {
+    this.part.busy.hidden = !text;
+    this.part.busy.lastElementChild.textContent = text;
   }
 
   fault(text) {
@@ -165,6 +171,7 @@ export class Pane {
     text.classList.toggle("hint", !count);
     undo.disabled = !this.history.length;
     clear.disabled = !count;
+    undo.hidden = clear.hidden = !count && !this.history.length;
     this.changed();
   }
 

@@ -8,7 +8,6 @@ const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowD
 export class Point {
   constructor(pane, x, y) {
     this.pane = pane;
-    this.born = performance.now();
     this.element = document.createElement("button");
     this.element.type = "button";
     this.element.className = "point";
@@ -46,11 +45,15 @@ export class Point {
     const { element } = this;
     element.addEventListener("pointerdown", (event) => this.press(event));
     element.addEventListener("keydown", (event) => this.key(event));
+    element.addEventListener("click", (event) => {
+      this.clicked ||= event.detail === 1;
+      if (this.touched) this.tap();
+    });
     element.addEventListener("contextmenu", (event) => event.preventDefault());
     element.addEventListener("dblclick", (event) => {
       event.preventDefault();
       // A double click on the bare picture ends on the point that its first half made.
-      if (performance.now() - this.born > 600) this.pane.remove(this);
+      if (this.clicked) this.pane.remove(this);
     });
     for (const name of ["pointerenter", "focus"]) element.addEventListener(name, () => update({ active: this }));
     for (const name of ["pointerleave", "blur"]) element.addEventListener(name, () => update({ active: null }));
@@ -85,13 +88,13 @@ export class Point {
     element.setPointerCapture(event.pointerId);
     element.addEventListener("pointermove", move);
     for (const name of ["pointerup", "pointercancel"]) element.addEventListener(name, finish);
-    if (event.pointerType !== "mouse") this.tap();
+    this.touched = event.pointerType !== "mouse";
   }
 
   /** The second of two quick taps deletes. */
   tap() {
     const now = performance.now();
-    if (now - (this.tapped ?? -Infinity) < 350) setTimeout(() => this.pane.remove(this));
+    if (now - (this.tapped ?? -Infinity) < 400) this.pane.remove(this);
     this.tapped = now;
   }
 

@@ -1,5 +1,5 @@
 // Downloads: the match as JSON, and the pictures with their lines as PNG.
-import { colourOf, strengthOf, widthOf } from "./colours.js";
+import { casingOf, colourOf, strengthOf, widthOf } from "./colours.js";
 import { shownPairs, state } from "./store.js";
 
 const HEIGHT = 900;
@@ -99,7 +99,7 @@ function drawMatch(pen, locate) {
   for (const pair of pairs) {
     const ends = [locate(pair.a), locate(pair.b)];
     const width = 1.8 * widthOf(pair.score);
-    stroke(pen, ...ends, "#0b0d12", width + 3, 0.55 * strengthOf(pair.score));
+    stroke(pen, ...ends, casingOf(pair.score), width + 3, 0.55 * strengthOf(pair.score));
     stroke(pen, ...ends, colourOf(pair.score), width, strengthOf(pair.score), pair.differs ? [12, 9] : []);
   }
   const colours = new Map(pairs.flatMap((pair) => [[pair.a, pair.score], [pair.b, pair.score]]));

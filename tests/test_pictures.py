@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import contextlib
+import struct
+import zlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -71,6 +75,73 @@ def test_what_is_no_picture_is_named(tmp_path) -> None:
             read_pixels(array)
     with pytest.raises(TypeError, match="numbers"):
         read_pixels(np.array([["a"]]))
+
+
+def test_depths_of_cameras_are_stretched() -> None:
+    for bits in (8, 10, 12, 14, 16):
+        white = 2**bits - 1
+        values = np.array([[0, white // 2], [white, white]], dtype=np.uint16)
+        assert read_pixels(values)[..., 0].tolist() in ([[0, half], [255, 255]] for half in (127, 128))
+
+
+@pytest.mark.parametrize("kind", ["jpg", "png", "webp", "gif", "tif", "bmp"])
+def test_damaged_files_are_pictures_or_clear_errors(tmp_path, kind) -> None:
+    picture = Image.fromarray(COLOUR.repeat(4, 0).repeat(4, 1))
+    picture.save(tmp_path / f"whole.{kind}", save_all=kind in ("webp", "gif"))
+    whole = (tmp_path / f"whole.{kind}").read_bytes()
+    random, path = np.random.default_rng(3), tmp_path / f"bad.{kind}"
+    for trial in range(25):
+        content = bytearray(whole)
+        for place in random.integers(0, len(content), 1 + trial % 6):
+            content[place] = random.integers(256)
+        path.write_bytes(content[: random.integers(len(content))] if trial % 5 == 0 else content)
+        found = None
+        with contextlib.suppress(ValueError):
+            found = read_pixels(path, "image_a")
+        if found is None:
+            with pytest.raises(ValueError, match="image_a: cannot read the picture"):
+                read_pixels(path, "image_a")
+        else:
+            assert found.shape[2] == 3
+
+
+def test_colour_spaces_and_animations(tmp_path) -> None:
+    # One colour, of the palette of 216: no format loses more than rounding.
+    flat = Image.new("RGB", (24, 16), (204, 51, 102))
+    other = Image.new("RGB", (24, 16), (0, 255, 0))
+    for mode, name in (
+        ("CMYK", "c.jpg"),
+        ("CMYK", "c.tif"),
+        ("YCbCr", "y.jpg"),
+        ("RGBA", "a.webp"),
+        ("P", "p.png"),
+    ):
+        flat.convert(mode).save(tmp_path / name)
+    for name in ("move.gif", "move.webp", "move.png"):
+        flat.save(tmp_path / name, save_all=True, append_images=[other], lossless=True)
+    for path in tmp_path.iterdir():
+        found = read_pixels(path)
+        assert found.shape == (16, 24, 3), path.name
+        assert np.abs(found.astype(int) - [204, 51, 102]).max() <= 5, path.name
+
+
+def test_bombs_programs_and_other_files_are_refused(tmp_path) -> None:
+    row = zlib.compress(bytes(20_000 * (20_000 // 8 + 1)), 9)
+    header = struct.pack(">IIBBBBB", 20_000, 20_000, 1, 0, 0, 0, 0)
+    chunks = b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in ((b"IHDR", header), (b"IDAT", row), (b"IEND", b""))
+    )
+    (tmp_path / "bomb.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunks)
+    assert (tmp_path / "bomb.png").stat().st_size < 100_000
+    Image.fromarray(COLOUR).save(tmp_path / "program.eps")
+    (tmp_path / "page.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    (tmp_path / "empty.jpg").write_bytes(b"")
+    reasons = {"bomb.png": "400000000 pixels", "program.eps": "another program"}
+    for name in ("bomb.png", "program.eps", "page.svg", "empty.jpg"):
+        reason = reasons.get(name, "cannot identify")
+        with pytest.raises(ValueError, match=rf"image_b: cannot read the picture .*{name}.*{reason}"):
+            read_pixels(tmp_path / name, "image_b")
 
 
 def test_points_are_checked() -> None:

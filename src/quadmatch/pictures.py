@@ -16,12 +16,18 @@ MARGIN = 0.15
 NARROWEST = 0.5
 """Shorter over longer side of such a box, at least: points on a line still see what is around them."""
 
+PROGRAMS = ("EPS", "WMF", "EMF")
+"""Formats that are run, not decoded: what comes from outside is not."""
+DEPTHS = (255, 1023, 4095, 16383, 65535)
+"""Whitest values of 8 to 16 bits: cameras and microscopes store 10, 12 or 14 of them in 16."""
+
 
 def read_pixels(image: Any, name: str = "image") -> UInt8[np.ndarray, "H W 3"]:
     """RGB bytes of a path, a PIL image or an array [H, W], [H, W, 1], [H, W, 3] or [H, W, 4].
 
     Pictures are turned upright as their EXIF orientation says, transparent parts are white. Arrays are bytes,
-    16-bit integers, booleans, or floating-point numbers from 0 to 1 (or to 255 where one exceeds 1).
+    integers of up to 16 bits (how many, the largest says), booleans, or floating-point numbers from 0 to 1 (or
+    as integers where one exceeds 1).
     """
     from PIL import Image
 
@@ -42,6 +48,8 @@ def _read_file(path: str | os.PathLike[str], name: str) -> UInt8[np.ndarray, "H 
 
     try:
         with Image.open(path) as picture:
+            if picture.format in PROGRAMS:
+                raise ValueError(f"{picture.format} is drawn by another program; save it as PNG")
             return _convert(picture)
     except FileNotFoundError:
         raise FileNotFoundError(f"{name}: there is no file {os.fspath(path)}") from None
@@ -82,10 +90,8 @@ def _to_bytes(array: NDArray[Any]) -> UInt8[np.ndarray, ...]:
     largest = float(array.max())
     if array.dtype.kind == "b" or (array.dtype.kind == "f" and largest <= 1):
         scale = 255.0
-    elif largest <= 255 and array.dtype != np.uint16:
-        scale = 1.0
     else:
-        scale = 255 / max(largest, 65535.0)
+        scale = 255 / next((depth for depth in DEPTHS if largest <= depth), largest)
     return np.rint(array.astype(np.float64).clip(min=0) * scale).astype(np.uint8)
 
 

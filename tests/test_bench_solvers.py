@@ -3,6 +3,7 @@ from __future__ import annotations
 import torch
 
 from quadmatch.bench import rrwm, sinkhorn
+from quadmatch.bench.measurement import _find_blas, one_thread
 
 COLUMNS = {"name", "size", "ratio", "required", "met", "compared_with"}
 
@@ -25,3 +26,11 @@ def test_rrwm_rows_compare_time_objective_and_memory() -> None:
     assert quality["met"]
     assert speed["required"] == 20
     assert memory["peer"] > memory["ours"] >= 0  # type: ignore[operator]
+
+
+def test_one_thread_is_all_that_products_get() -> None:
+    before = [read() for read, _ in _find_blas()]
+    with one_thread():
+        assert [read() for read, _ in _find_blas()] == [1] * len(before)
+        assert torch.get_num_threads() == 1
+    assert [read() for read, _ in _find_blas()] == before

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quadmatch.solvers.entropic import differentiate, step_softly
 from quadmatch.solvers.enumeration import enumerate_all
 from quadmatch.solvers.exchanges import begin, compute_cost, draw, exchange, make_workspace, sweep
 from quadmatch.solvers.local_search import compute_bound, exchange_pairs, local_search, make_problem
@@ -203,3 +204,21 @@ def test_deadline_stops_a_search_that_would_take_hours():
     assert found.steps > 0
     passed = local_search(source, target, starts=10**6, steps=10**6, deadline=begun)
     assert sorted(passed.permutation) == list(range(40))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_soft_steps_go_down_and_carry_their_gradient_along(kind: str) -> None:
+    source, target, linear = make_matrices(kind, 9, 1)
+    symmetric = bool(np.array_equal(source, source.T) and np.array_equal(target, target.T))
+
+    def evaluate(x: np.ndarray) -> float:
+        return float((source * (x @ target @ x.T)).sum() + (linear * x).sum())
+
+    relaxed = np.full((9, 9), 1 / 9)
+    quadratic = differentiate(source, target, relaxed, symmetric)
+    for _ in range(5):
+        before = evaluate(relaxed)
+        step_softly(source, target, linear, relaxed, quadratic, symmetric)
+        assert evaluate(relaxed) <= before + 1e-9
+        assert np.allclose(quadratic, source @ relaxed @ target.T + source.T @ relaxed @ target)
+    assert np.allclose(relaxed.sum(1), 1)

@@ -17,12 +17,11 @@ Permutation = NDArray[np.int64]
 
 STARTS = {"fast": 6, "best": 16}  # permutations that the search begins with, unless `starts` says otherwise
 STEPS = {"fast": 450, "best": 2500}  # steps of tabu search that each of them is worth
-WORK = 6e9  # bound on steps × n² of all usual starts: the search of very large matrices takes seconds
+WORK = 3e9  # bound on steps × n² of all usual starts: the search of very large matrices takes seconds
 RELAXATION = 5e-9  # seconds × n⁻³ that a round of relaxation may take
-LARGE = (
-    1000  # nodes above which "auto" relaxes in fewer rounds, all of which take no longer than at this size
-)
+LARGE = 1000  # nodes above which "auto" relaxes in fewer rounds: all take no longer than 30 at this size
 SOFT_STARTS = 6  # further soft relaxations where the first beat the hard one
+MANY = 300  # nodes above which there are fewer of them, and none from about 735
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def solve_any(task: Task) -> tuple[Permutation, int]:
     from quadmatch.solvers.local_search import FEW
 
     n, settings = len(task), task.settings
-    most = min(settings.maxiter, max(3, int(30 * (LARGE / n) ** 3)))
+    most = settings.maxiter if n <= LARGE else min(settings.maxiter, max(3, int(30 * (LARGE / n) ** 3)))
     given: list[Permutation] = []
     rounds = 0
 
@@ -119,7 +118,7 @@ def solve_any(task: Task) -> tuple[Permutation, int]:
         if settings.quality == "best" and n**3 < WORK:
             add(True, "barycenter")
             if len(given) > 1 and min(given, key=task.compute_cost) is given[-1]:
-                for _ in range(SOFT_STARTS):
+                for _ in range(int(SOFT_STARTS * min(1, (MANY / n) ** 2))):
                     add(True, "randomized")
     return search(task, given, rounds)
 

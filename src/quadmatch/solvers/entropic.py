@@ -40,14 +40,27 @@ def project(weights: Matrix, rounds: int) -> None:
             weights[i, j] *= rows[i] * columns[j]
 
 
+def differentiate(
+    source: Float[ndarray, "n n"], target: Float[ndarray, "n n"], at: Float[ndarray, "n n"], symmetric: bool
+) -> Float[ndarray, "n n"]:
+    """Gradient of the quadratic term: A P Bᵀ + Aᵀ P B, one product where both matrices are symmetric."""
+    there: ndarray = source @ at @ target.T
+    return 2 * there if symmetric else there + source.T @ at @ target
+
+
 def step_softly(
     source: Float[ndarray, "n n"],
     target: Float[ndarray, "n n"],
     linear: Float[ndarray, "n n"],
     relaxed: Float[ndarray, "n n"],
+    quadratic: Float[ndarray, "n n"],
+    symmetric: bool,
 ) -> float:
-    """Move `relaxed`, n ≥ 1, to a lower f(P) = Σ A∘(P B Pᵀ) + Σ C∘P; how far it moved."""
-    gradient = linear + source @ relaxed @ target.T + source.T @ relaxed @ target
+    """Move `relaxed`, n ≥ 1, to a lower f(P) = Σ A∘(P B Pᵀ) + Σ C∘P; how far it moved.
+
+    `quadratic`, the gradient of the first term, moves with it: no product is computed twice.
+    """
+    gradient = linear + quadratic
     largest = np.abs(gradient).max()
     if largest == 0:
         return 0.0
@@ -55,9 +68,11 @@ def step_softly(
     project(direction, 25)
     direction -= relaxed
     slope = (gradient * direction).sum()
-    bend = ((source @ direction @ target.T) * direction).sum()
+    turn = differentiate(source, target, direction, symmetric)
+    bend = (turn * direction).sum() / 2
     length = min(1.0, max(0.0, -slope / (2 * bend))) if bend > 0 else float(slope + bend < 0)
     relaxed += length * direction
+    quadratic += length * turn
     return float(length * np.linalg.norm(direction) / np.sqrt(len(relaxed)))
 
 
@@ -75,8 +90,10 @@ def relax_softly(
     from scipy.optimize import linear_sum_assignment
 
     left, right, constant = (np.ascontiguousarray(m, float) for m in (source, target, linear))
+    symmetric = bool(np.array_equal(left, left.T) and np.array_equal(right, right.T))
     relaxed, rounds, moved = np.array(start, float), 0, np.inf
+    quadratic = differentiate(left, right, relaxed, symmetric)
     while rounds < iterations and moved >= tolerance and (rounds == 0 or time.perf_counter() < deadline):
         rounds += 1
-        moved = step_softly(left, right, constant, relaxed)
+        moved = step_softly(left, right, constant, relaxed, quadratic, symmetric)
     return linear_sum_assignment(relaxed, maximize=True)[1], rounds

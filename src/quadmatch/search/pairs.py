@@ -50,7 +50,7 @@ def lay_end_to_end(
 def _flatten(matrices: Sequence[NDArray[Any]]) -> Vector:
     if not matrices:
         return np.zeros(0)
-    return np.concatenate(matrices, axis=None, dtype=np.float64)
+    return np.concatenate([matrix.ravel() for matrix in matrices], dtype=np.float64)
 
 
 @compile_loop

@@ -80,20 +80,21 @@ def _split(inputs: Inputs, pairs: Pairs, found: Found, turned: NDArray[np.bool_]
     starts = np.cumsum(rows * columns) - rows * columns
     flat = np.zeros(int((rows * columns).sum()))
     flat[starts[owner] + node * columns[owner] + partner] = 1
-    # One conversion for all pairs; the loop below only takes views.
-    all_pairs, all_scores, all_flat = (
-        _convert(inputs, one) for one in (np.stack((node, partner), 1), scores, flat)
-    )
-    ends = np.cumsum(np.bincount(owner, minlength=len(small))).tolist()
-    counts = zip(starts.tolist(), rows.tolist(), columns.tolist(), ends)
-    objectives, steps = found.objectives.tolist(), found.steps.tolist()
-    results, low = [], 0
-    for place, (start, n, m, high) in enumerate(counts):
-        parts = all_pairs[low:high], all_scores[low:high], all_flat[start : start + n * m].reshape(n, m)
-        graphs = inputs.sources[place], inputs.targets[place]
-        results.append(MatchResult(*parts, objectives[place], steps[place], True, *graphs))
-        low = high
-    return results
+    # One conversion for all pairs; cutting only takes views.
+    parts = [_convert(inputs, one) for one in (np.stack((node, partner), 1), scores, flat)]
+    counts = np.bincount(owner, minlength=len(small))
+    ends = np.cumsum(counts)
+    lists = (ends - counts, ends, starts, starts + rows * columns, rows, columns)
+    return _cut(inputs, parts, [one.tolist() for one in (*lists, found.objectives, found.steps)])
+
+
+def _cut(inputs: Inputs, parts: list[Array], lists: list[list[Any]]) -> list[MatchResult]:
+    """Results from where each pair's matches begin and end, and its matrix, its shape, objective and steps."""
+    pairs, scores, flat = parts
+    return [
+        MatchResult(pairs[low:high], scores[low:high], flat[a:b].reshape(n, m), worth, steps, True, *graphs)
+        for low, high, a, b, n, m, worth, steps, *graphs in zip(*lists, inputs.sources, inputs.targets)
+    ]
 
 
 def _convert(inputs: Inputs, values: NDArray[Any]) -> Array:

@@ -18,7 +18,7 @@ bench: $(STAMP)
 	$(BIN)/quadmatch bench solvers
 
 docs: $(STAMP)
-	$(BIN)/mkdocs build --strict
+	QUADMATCH_RUN_NOTEBOOKS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 from PIL import Image
 from web_server import build_quick_matcher, encode, run_server
 
+from quadmatch.matches import read_schema
 from quadmatch.web.app import build_app
 from quadmatch.web.uploads import Limits
 from quadmatch.web.warmup import warm_up
@@ -162,6 +164,7 @@ def test_from_two_dropped_files_to_the_downloaded_match(start, matcher) -> None:
 
     name, content = read_download(page, "#save-json")
     saved = json.loads(content)
+    Draft202012Validator(read_schema("matches")).validate(saved)
     assert name == "matches.json"
     assert np.allclose(saved["points_a"], np.array(PLACES) * [WIDTH, HEIGHT], atol=1)
     moved = np.array(PLACES[1]) * [WIDTH, HEIGHT] + np.array([10, 20]) * WIDTH / box["width"]
@@ -183,6 +186,9 @@ def test_from_two_dropped_files_to_the_downloaded_match(start, matcher) -> None:
     assert name == "matches.png"
     assert content.startswith(b"\x89PNG")
     page.locator("#threshold").fill("1")
+    few = json.loads(read_download(page, "#save-json")[1])
+    Draft202012Validator(read_schema("matches")).validate(few)
+    assert few["partial"] is True
     expect(page.locator("#pairs button")).to_have_count(int((free.scores >= 1).sum()))
 
 

@@ -17,6 +17,7 @@ import pytest
 from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from PIL import Image
 from starlette.requests import Request as Incoming
 from typer.testing import CliRunner
@@ -24,6 +25,7 @@ from web_server import PICTURE, build_quick_matcher, encode, run_server
 
 import quadmatch.web
 from quadmatch.cli import app as command
+from quadmatch.matches import read_schema
 from quadmatch.subjects import Request
 from quadmatch.web.app import build_app
 from quadmatch.web.batching import Batcher, Busy
@@ -77,6 +79,8 @@ def test_a_match_is_the_matchers_own_both_ways(client, matcher) -> None:
     assert {tuple(edge) for edge in content["edges_a"]} == expected
     assert (content["model"], content["image_a"], content["size_a"]) == ("quick", "ä one.png", [64, 48])
     assert (content["points_a"], content["points_b"]) == (POINTS, goals)
+    written = {k: v for k, v in content.items() if k not in ("edges_a", "edges_b", "without_constraint")}
+    Draft202012Validator(read_schema("matches")).validate(written)
 
 
 @settings(max_examples=8)

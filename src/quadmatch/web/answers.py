@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 
+from quadmatch.matches import FORMAT
 from quadmatch.result import MatchResult, to_numpy
 from quadmatch.web.batching import Answer
 
-FORMAT = 1
 SIDE = 1600
 """Pixels of the longer side of a picture that is sent to be shown."""
 
@@ -38,13 +38,17 @@ def write_match(result: MatchResult, a: Shown, b: Shown) -> dict[str, Any]:
     }
 
 
-def write_answer(answer: Answer, a: Shown, b: Shown, *, model: str, partial: bool) -> dict[str, Any]:
+def write_answer(
+    answer: Answer, a: Shown, b: Shown, *, model: str, precision: str, partial: bool
+) -> dict[str, Any]:
     """What `quadmatch match` writes, and what the page needs besides: edges, and the match without the constraint."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "model": model,
-        "partial": partial,
+        "precision": precision,
         "constraint": True,
+        "detect": None,
+        "partial": partial,
         "image_a": a.name,
         "image_b": b.name,
         **write_match(answer.constrained, a, b),

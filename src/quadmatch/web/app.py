@@ -47,6 +47,7 @@ class Service:
 
     def __init__(self, matcher: Matcher, limits: Limits, model: str) -> None:
         self.limits, self.model = limits, model
+        self.precision = str(getattr(matcher.features, "precision", "unknown"))
         self.batcher = Batcher(matcher, largest=limits.batch, waiting=limits.clients, seconds=limits.seconds)
         self.pixels = Budget(limits.together)
         self.clients = 0
@@ -106,7 +107,9 @@ class Service:
                 pictures.append(Picture(pixels, points, None, f"image_{side}"))
                 shown.append(Shown(take_name(form, f"image_{side}"), (width, height), points))
             answer = await self.batcher.match(*pictures, partial=partial)
-        return JSONResponse(write_answer(answer, *shown, model=self.model, partial=partial))
+        a, b = shown
+        content = write_answer(answer, a, b, model=self.model, precision=self.precision, partial=partial)
+        return JSONResponse(content)
 
     async def answer(self, request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
         """A call's answer; none for a client that left, and a refusal where too many are here."""

@@ -28,8 +28,9 @@ FOUND = {
 MATCHED: dict[str, Any] = {
     "format": {"type": "integer"},
     "model": {"type": "string"},
-    "partial": {"type": "boolean"},
+    "precision": {"type": "string"},
     "constraint": {"type": "boolean"},
+    "partial": {"type": "boolean"},
     "image_a": {"type": "string"},
     "image_b": {"type": "string"},
     **FOUND,
@@ -74,7 +75,18 @@ def describe_call(
 
 
 NO_EXAMPLE = "There is no such example."
-STATUS = describe_call("The model, the limits and the examples", describe_json({"model": {"type": "string"}}))
+STATUS = describe_call(
+    "The model, the limits, the examples, and how many batches had how many pairs",
+    describe_json(
+        {
+            "version": {"type": "string"},
+            "model": {"type": "string"},
+            "limits": {"type": "object"},
+            "examples": {"type": "array", "items": {"type": "object"}},
+            "batches": INDEX_LIST,
+        }
+    ),
+)
 EXAMPLE = describe_call(
     "Keypoints of an example, and which belong together",
     describe_json({"points_a": POINT_LIST, "points_b": POINT_LIST, "truth": PAIR_LIST}),

@@ -3,7 +3,8 @@ import { detectPoints, showPicture } from "./server.js";
 import { announce, showFault, state, update } from "./store.js";
 import { Point } from "./point.js";
 
-const HINT = matchMedia("(pointer: coarse)").matches ? "Tap to add points" : "Click to add points";
+const TOUCH = matchMedia("(pointer: coarse)").matches;
+const HINT = TOUCH ? "Tap to add points" : "Click to add points";
 
 export class Pane {
   constructor(side, stage, changed) {
@@ -22,6 +23,7 @@ export class Pane {
     this.part = Object.fromEntries(names.map((name) => [name, this.root.querySelector(`.${name}`)]));
     this.image = this.root.querySelector("img");
     this.part.badge.textContent = this.label;
+    if (TOUCH) this.root.querySelector(".drop strong").textContent = "Add a picture";
     this.part.many.setAttribute("aria-label", `Points to detect in picture ${this.label}`);
     this.listen();
   }
@@ -34,8 +36,11 @@ export class Pane {
         input.value = "";
       });
     }
+    // A press that began on a point, which it may have deleted, adds none where it ends.
+    let begun = null;
+    frame.addEventListener("pointerdown", (event) => { begun = event.target.closest(".point"); });
     frame.addEventListener("click", (event) => {
-      if (event.target.closest(".point")) return;
+      if (begun || event.target.closest(".point")) return;
       const place = this.locate(event);
       this.add(place.x, place.y);
     });

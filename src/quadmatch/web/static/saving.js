@@ -22,7 +22,7 @@ export function describeMatch() {
   return {
     ...content,
     constraint: state.constraint,
-    threshold: state.threshold,
+    partial: content.partial || shown.length < state.result.ways[state.constraint].length,
     pairs: shown.map(({ i, j }) => [i, j]),
     scores: shown.map(({ score }) => score),
     coordinates: shown.map(({ i, j }) => [...content.points_a[i], ...content.points_b[j]]),

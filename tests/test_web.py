@@ -459,3 +459,18 @@ def test_the_command_serves_after_a_first_match(matcher, monkeypatch) -> None:
     assert seen[-1][0] == "127.0.0.1"
     assert len(seen) > 1
     assert f"http://127.0.0.1:{seen[-1][1]}/" in result.output
+
+
+def test_the_benchmark_counts_what_is_answered(matcher, monkeypatch) -> None:
+    from quadmatch.bench import serving
+
+    with run_server(build_app(matcher, Limits())) as address:
+        port = int(address.rpartition(":")[2])
+        durations, faults = serving.press(port, 2, 0.5)
+        assert (len(durations) >= 2, faults) == (True, [])
+        batches = serving.call(port, "/api/status")[1]["batches"]
+        assert sum(size * count for size, count in enumerate(batches)) == len(durations)
+        monkeypatch.setattr(serving, "make_body", lambda client: (b"x", "text/plain"))
+        durations, faults = serving.press(port, 1, 0.05)
+        assert durations == []
+        assert "not-multipart" in faults[0]

@@ -15,6 +15,7 @@ BENCHES = {
     "batch": "quadmatch.bench.batch",
     "scaling": "quadmatch.bench.scaling",
     "pictures": "quadmatch.bench.pictures",
+    "serving": "quadmatch.bench.serving",
 }
 """Each a module with `run() -> list[Row]`; `qaplib` needs a folder."""
 

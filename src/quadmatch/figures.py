@@ -73,7 +73,9 @@ def draw_match(
     right_or_wrong = None if truth is None else judge(pairs, truth)
     draw_lines(axes, panels[0].points, panels[1].points, pairs, scores, right_or_wrong)
     draw_nodes(axes, panels[0].points, panels[1].points, pairs)
-    axes.set_title(_caption(result, right_or_wrong) if title is None else title, fontsize=11)
+    if title is None:
+        title = _caption(result, right_or_wrong, image_a is not None)
+    axes.set_title(title, fontsize=11)
     if path is not None:
         save_figure(figure, path)
     return figure
@@ -159,7 +161,10 @@ def _place(points: Any, adjacency: NDArray[Any] | None, count: int, name: str) -
     return placed
 
 
-def _caption(result: MatchResult, judged: NDArray[np.bool_] | None) -> str:
+def _caption(result: MatchResult, judged: NDArray[np.bool_] | None, pictures: bool) -> str:
+    if pictures and (judged is None or not len(judged)):
+        n, m = result.assignment.shape
+        return f"{len(result.pairs)} pairs of {n} and {m} keypoints"
     if judged is None or not len(judged):
         return f"{len(result.pairs)} pairs, objective {to_float(result.objective):.4g}"
     return f"{int(judged.sum())} of {len(judged)} pairs right ({100 * judged.mean():.0f} %)"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -28,14 +30,14 @@ def run() -> list[Row]:
     """Two 1000 × 1000 photographs with 40 points each, and repeatability of what is detected."""
     with tempfile.TemporaryDirectory(prefix="quadmatch-") as folder:
         words = write_photographs(Path(folder))
-        seconds = json.loads(
-            subprocess.run(
-                [sys.executable, "-m", "quadmatch.bench.first_match", *words],
-                check=True,
-                capture_output=True,
-                text=True,
-            ).stdout.splitlines()[-1]
+        # Imports that are put off until they are needed count too, hence Python's own record of them.
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "quadmatch.bench.first_match", *words],
+            check=True,
+            capture_output=True,
+            text=True,
         )
+    seconds = json.loads(done.stdout.splitlines()[-1])
     size = f"{SIZE} × {SIZE} pixels, {POINTS} points"
     start = {
         "name": "match two photographs, from the start of the process",
@@ -44,8 +46,8 @@ def run() -> list[Row]:
         "required": FROM_START,
         "met": seconds["total"] <= FROM_START,
         "processor_seconds": seconds["processor"],
-        "share_of_imports": seconds["imports"] / seconds["total"],
-        "seconds_to_import_torch": seconds["torch"],
+        "share_of_imports": sum_imports(done.stderr) / seconds["total"],
+        "load_of_the_machine": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
     }
     again = {
         "name": "match two more photographs in the same process",
@@ -53,6 +55,7 @@ def run() -> list[Row]:
         "ours_seconds": seconds["second"],
         "required": SECOND,
         "met": seconds["second"] <= SECOND,
+        "processor_seconds": seconds["second_processor"],
         "share_of_convolution": seconds["convolution"] / seconds["second"],
     }
     shares = measure_repeatability()
@@ -65,6 +68,12 @@ def run() -> list[Row]:
         "met": shares["ours"] >= shares["SIFT"],
     }
     return [start, again, found]
+
+
+def sum_imports(record: str) -> float:
+    """Seconds of all imports in what `python -X importtime` says."""
+    lines = re.findall(r"^import time:\s+(\d+) \|", record, flags=re.MULTILINE)
+    return sum(int(own) for own in lines) / 1e6
 
 
 def write_photographs(folder: Path) -> list[str]:

@@ -19,6 +19,8 @@ import numpy as np
 from quadmatch.bench.measurement import Row
 
 CLIENTS, SECONDS, SIDE, POINTS = 8, 60.0, 400, 20
+REQUIRED = 0.9
+"""Clients at once are not served more slowly than one by one, within what a machine varies."""
 GROWTH = 200.0
 """Megabytes by which the server's memory may exceed, at most, the most it held during its first batches."""
 
@@ -124,8 +126,8 @@ def run(seconds: float = SECONDS, clients: int = CLIENTS, model: str = "default"
             "ours": rate,
             "peer": single,
             "ratio": rate / single if single else None,
-            "required": "no error, bounded memory",
-            "met": not faults and bool(together) and bounded,
+            "required": REQUIRED,
+            "met": not faults and bounded and rate >= REQUIRED * single > 0,
             "matches": len(together) + len(alone),
             "errors": len(faults),
             "first_error": faults[0] if faults else None,

@@ -10,7 +10,7 @@ export function colourOf(score) {
 
 export const gradient = `linear-gradient(90deg, ${STOPS.map((stop) => `rgb(${stop.join(" ")})`).join(", ")})`;
 
-export const widthOf = (score) => 1.3 + 1.9 * Math.min(Math.max(score, 0), 1);
+export const widthOf = (score) => 1.6 + 1.7 * Math.min(Math.max(score, 0), 1);
 export const strengthOf = (score) => 0.72 + 0.28 * Math.min(Math.max(score, 0), 1);
 /** What lies under a line, so that it is seen on any picture: dark below bright colours, bright below dark ones. */
 export const casingOf = (score) => (score < 0.45 ? "#fff" : "#0b0d12");

@@ -48,7 +48,7 @@ export function draw() {
     const kind = `${looked ? " looked" : active ? " aside" : ""}${pair.differs ? " differs" : ""}`;
     const width = widthOf(pair.score) + (looked ? 1.2 : 0);
     const strength = looked ? 1 : strengthOf(pair.score);
-    parts.push(make("path", { d, class: `line under${kind}`, "stroke-width": width + 2.2, stroke: casingOf(pair.score), opacity: strength * (active && !looked ? 0.15 : 0.6) }));
+    parts.push(make("path", { d, class: `line under${kind}`, "stroke-width": width + 1.8, stroke: casingOf(pair.score), opacity: strength * (active && !looked ? 0.15 : 0.55) }));
     parts.push(make("path", { d, class: `line${kind}`, "stroke-width": width, stroke: colourOf(pair.score), opacity: strength * (active && !looked ? 0.22 : 1) }));
   }
   if (active) parts.push(label(locate(active.a), locate(active.b), active));

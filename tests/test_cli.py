@@ -7,7 +7,8 @@ from typer.testing import CliRunner
 from quadmatch import __version__
 from quadmatch.cli import app
 
-COMMANDS = ["demo", "bench solvers", "data prepare", "data check", "train", "evaluate", "reproduce", "export"]
+COMMANDS = ["demo", "match", "match-many", "bench solvers", "data prepare", "data check", "train", "evaluate"]
+COMMANDS += ["reproduce", "export"]
 
 
 def _run(*words):

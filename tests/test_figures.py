@@ -4,8 +4,11 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 import torch
+from matplotlib.collections import LineCollection, PathCollection
+from PIL import Image
 
 from quadmatch.delaunay import delaunay
+from quadmatch.drawing import LARGEST
 from quadmatch.figures import draw_assignment, draw_match, judge, read_truth, save_figure
 from quadmatch.layout import align, lay_out
 from quadmatch.match_graphs import match_graphs
@@ -70,6 +73,30 @@ def test_any_result_can_be_drawn():
     image = np.zeros((20, 30, 3), dtype=np.uint8)
     points = np.array([[1.0, 2], [20, 10]])
     assert len(draw_match(bare, points, points, image_a=image, image_b=image[..., 0]).axes[0].images) == 2
+
+
+def test_pictures_lie_below_their_points(tmp_path):
+    graphs = np.ones((2, 2)), np.ones((2, 2))
+    bare = MatchResult(np.array([[0, 1], [1, 0]]), np.array([0.5, 0.9]), np.eye(2), 0.0, 1, True, *graphs)
+    tall, wide = np.zeros((4000, 100, 3), np.uint8), np.zeros((30, 3000), np.uint8)
+    Image.fromarray(tall).save(tmp_path / "tall ö.png")
+    ends = np.array([[0.0, 0.0], [100, 4000]]), np.array([[0.0, 0.0], [3000, 30]])
+    figure = draw_match(bare, *ends, image_a=tmp_path / "tall ö.png", image_b=Image.fromarray(wide))
+    axes = figure.axes[0]
+    places = np.concatenate(
+        [one.get_offsets() for one in axes.collections if isinstance(one, PathCollection)]
+    )
+    for image, (low, high) in zip(axes.images, (places[:2], places[2:])):
+        left, right, bottom, top = image.get_extent()
+        assert np.allclose([low, high], [[left, top], [right, bottom]])
+        assert max(image.get_array().shape) <= LARGEST
+    assert axes.images[0].get_extent()[1] < axes.images[1].get_extent()[0]
+    assert axes.get_title() == "2 pairs of 2 and 2 keypoints"
+    drawn = [draw_match(bare, *ends, edges=shown).axes[0].collections for shown in (True, False)]
+    lines = [sum(isinstance(one, LineCollection) for one in collections) for collections in drawn]
+    assert lines[0] == lines[1] + 2
+    with pytest.raises(FileNotFoundError, match="image_b"):
+        draw_match(bare, *ends, image_a=tall, image_b=tmp_path / "none.png")
 
 
 def test_points_and_truth_of_the_wrong_shape_are_named():

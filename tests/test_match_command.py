@@ -169,6 +169,8 @@ def test_what_cannot_be_is_said_in_one_line(tmp_path) -> None:
             "no keypoint lies in the picture of 64 × 48",
         ),
         ([*words, "--draw", tmp_path / "a.bmp"], ".png, .svg or .pdf"),
+        ([*words, "--out", words[3]], "is one of the inputs"),
+        ([*words, "--draw", words[0]], "is one of the inputs"),
         ([words[0], words[5], *words[2:]], "cannot read the picture"),
     ]
     for given, reason in cases:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -49,6 +50,7 @@ def match(
     for path in (draw, heat_map):
         if path is not None:
             check_format(path)
+    _spare((image_a, image_b, points_a, points_b), (None if out == "-" else out, draw, heat_map))
     settings = Settings(model, partial, constraint, detect)
     a = load_side(image_a, points_a, parse_box(box_a, "--box-a"), count=detect, name="image_a")
     b = load_side(image_b, points_b, parse_box(box_b, "--box-b"), count=detect, name="image_b")
@@ -75,6 +77,14 @@ def match(
     for written in (None if out == "-" else out, draw, heat_map):
         if written is not None:
             typer.echo(f"written to {written}", err=True)
+
+
+def _spare(given: Sequence[str | None], wanted: Sequence[str | Path | None]) -> None:
+    """Refuse to write over what is read."""
+    inputs = {Path(path).resolve() for path in given if path is not None}
+    for path in wanted:
+        if path is not None and Path(path).resolve() in inputs:
+            raise ValueError(f"{path} is one of the inputs: it is not written over; name another file")
 
 
 def _draw(

@@ -53,7 +53,10 @@ def draw_measured(record: Path) -> str:
         if row["name"].startswith("scaling"):
             continue
         ours, peer = (
-            next(format(row[key], ".3g") for key in (side, f"{side}_seconds", f"{side}_bytes") if key in row)
+            next(
+                (format(row[key], ".3g") for key in (side, f"{side}_seconds", f"{side}_bytes") if key in row),
+                "",
+            )
             for side in ("ours", "peer")
         )
         ratio = format(row["ratio"], ".3g") if "ratio" in row else ""

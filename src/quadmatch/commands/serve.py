@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -39,8 +40,11 @@ def serve(
             typer.echo("note: other machines can reach this page, and there is no password", err=True)
         if open_page:
             typer.launch(address)
-        settings = uvicorn.Config(app, log_level="warning", server_header=False, timeout_keep_alive=15)
-        uvicorn.Server(settings).run(sockets=[listener])
+        settings = uvicorn.Config(
+            app, log_level="warning", server_header=False, timeout_keep_alive=15, limit_concurrency=200
+        )
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(settings).run(sockets=[listener])
 
 
 def bind(host: str, port: int) -> socket.socket:

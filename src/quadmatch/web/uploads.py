@@ -95,7 +95,8 @@ async def read_form(request: Request, limits: Limits, *, files: int) -> FormData
     parser = MultiPartParser(
         request.headers, stream(), max_files=files, max_fields=FIELDS, max_part_size=TEXT
     )
-    parser.spool_max_size = most + 1  # Beyond it a part would go to a temporary file.
+    for name in ("spool_max_size", "max_file_size"):  # As versions call it.
+        setattr(parser, name, most + 1)  # Beyond it a part would go to a temporary file.
     try:
         async with asyncio.timeout(limits.seconds):
             return await parser.parse()

@@ -22,13 +22,15 @@ MODELS = Path(__file__).resolve().parent / "models"
 ALIASES = "aliases.json"
 UNTRAINED = "vgg16"
 DEFAULT = "default"
+TRAINED = "qcdgm-voc"
+"""The trained model that the default one is made of."""
 FORMAT = 1
 
 
 def list_models() -> list[str]:
     """Names that `load` knows."""
     cards = {path.stem for path in MODELS.glob("*.json") if path.name != ALIASES}
-    known = {UNTRAINED, *cards}
+    known = {UNTRAINED, DEFAULT, *cards}
     return sorted(known | {name for name, model in read_aliases().items() if model in known})
 
 
@@ -36,7 +38,7 @@ def read_aliases() -> dict[str, str]:
     """Other names of shipped models."""
     path = MODELS / ALIASES
     names: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return {DEFAULT: UNTRAINED} | names
+    return names
 
 
 def load(name_or_path: str | os.PathLike[str] = DEFAULT, *, precision: str | None = None) -> Matcher:
@@ -44,16 +46,12 @@ def load(name_or_path: str | os.PathLike[str] = DEFAULT, *, precision: str | Non
 
     `precision` is the number format of the convolutions, as in `bfloat16,channels_last,2`; else measured.
     """
-    if is_untrained(name_or_path):
+    if os.fspath(name_or_path) == DEFAULT:
+        return build_default(precision)
+    if os.fspath(name_or_path) == UNTRAINED:
         return build_untrained(precision)
     place = find_model(name_or_path)
     return load_run(place, precision) if place.is_dir() else load_model(place, precision)
-
-
-def is_untrained(name_or_path: str | os.PathLike[str]) -> bool:
-    """Whether a name means the model that nothing was trained of, which has no file."""
-    name = os.fspath(name_or_path)
-    return read_aliases().get(name, name) == UNTRAINED
 
 
 def find_model(name_or_path: str | os.PathLike[str]) -> Path:
@@ -81,6 +79,23 @@ def build_untrained(precision: str | None = None) -> Matcher:
     from quadmatch.methods.dot_product import DotProduct
 
     return Matcher(build_extractor("frozen", precision=precision), DotProduct()).eval()
+
+
+def build_default(precision: str | None = None) -> Matcher:
+    """For pictures of any kind: the best trained model and the untrained one in consensus.
+
+    Where no trained model ships, the untrained one alone.
+    """
+    from quadmatch.features.extractor import LocalFeatures
+    from quadmatch.features.twin import TwinFeatures
+    from quadmatch.methods.consensus import Consensus
+
+    if TRAINED not in list_models():
+        return build_untrained(precision)
+    trained = load(TRAINED, precision=precision)
+    assert isinstance(trained.features, LocalFeatures)
+    head = Consensus(trained.head)
+    return Matcher(TwinFeatures(trained.features), head, threshold=trained.threshold).eval()
 
 
 def load_run(folder: Path, precision: str | None = None) -> Matcher:
@@ -136,10 +151,10 @@ def load_model(path: Path, precision: str | None = None) -> Matcher:
 
 
 def find_experiment(name_or_path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Tables of the experiment that a model came from; None for the untrained one."""
+    """Tables of the experiment that a model came from; None for the untrained and for the default one."""
     from quadmatch.runs import read_run
 
-    if is_untrained(name_or_path):
+    if os.fspath(name_or_path) in (UNTRAINED, DEFAULT):
         return None
     place = find_model(name_or_path)
     if place.is_dir():

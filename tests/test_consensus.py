@@ -1,0 +1,95 @@
+"""The default matcher: a trained head and the untrained read-outs, from one pass over an image."""
+
+import torch
+from random_pairs import random_pair
+from vgg_scene import SIZE, make_scene, make_state
+
+from quadmatch import Features
+from quadmatch.features.extractor import build_extractor
+from quadmatch.features.twin import TwinFeatures
+from quadmatch.matcher import Matcher
+from quadmatch.methods import METHODS
+from quadmatch.methods.consensus import Consensus, halve
+from quadmatch.methods.dot_product import DotProduct
+
+
+def widen(first: Features, second: Features) -> Features:
+    local, edge = (torch.cat([getattr(first, part), getattr(second, part)], -1) for part in ("local", "edge"))
+    return Features(local, edge, first.whole)
+
+
+def make_sides(seed: int, sharp: float) -> tuple[Features, Features, torch.Tensor]:
+    """Read-outs that agree at the true matches, the more clearly the sharper they are."""
+    pair, source, target = random_pair(7, 7, seed=seed)
+    truth = pair.truth[0].double()
+    local = torch.nn.functional.normalize(
+        (1 - sharp) * target.local + sharp * (truth.mT @ source.local), dim=-1
+    )
+    edge = torch.nn.functional.normalize((1 - sharp) * target.edge + sharp * (truth.mT @ source.edge), dim=-1)
+    return source, Features(local, edge, target.whole), pair.truth
+
+
+def test_whoever_is_sure_decides() -> None:
+    for seed in range(5):
+        pair, *_ = random_pair(7, 7, seed=seed)
+        sure, sure_target, truth = make_sides(seed, 0.9)
+        flat, flat_target = (
+            Features(*(torch.ones_like(part) / part.shape[-1] ** 0.5 for part in one))
+            for one in (
+                (sure.local, sure.edge, sure.whole),
+                (sure_target.local, sure_target.edge, sure_target.whole),
+            )
+        )
+        for source, target in (
+            (widen(sure, flat), widen(sure_target, flat_target)),
+            (widen(flat, sure), widen(flat_target, sure_target)),
+        ):
+            found = Consensus(DotProduct(temperature=0.03))(pair, source, target)
+            assert torch.equal(found.assignment.argmax(-1)[0], truth.double().argmax(-1)[0])
+            assert (found.assignment.sum(-1) <= 1 + 1e-4).all()
+
+
+def test_halves_go_to_their_own() -> None:
+    pair, source, target = random_pair(5, 6, seed=3)
+    _, other, other_target = random_pair(5, 6, seed=4)
+    wide = widen(source, other)
+    assert all(
+        torch.equal(getattr(half, part), getattr(own, part))
+        for half, own in zip(halve(wide), (source, other))
+        for part in ("local", "edge")
+    )
+    head = DotProduct()
+    found = Consensus(head, temperature=0.1)(pair, wide, widen(target, other_target))
+    expected = (head(pair, source, target).assignment + head(pair, other, other_target).assignment) / 2
+    assert torch.allclose(found.assignment, expected)
+    assert torch.equal(found.structure_source, pair.source.adjacency)
+
+
+def test_release_takes_the_heads_constraint_out() -> None:
+    pair, source, target = random_pair(6, 6, seed=1, channels=16, dtype=torch.float32)
+    head = METHODS["qcdgm2"](preset="compact", width=8, channels=16).eval()
+    matcher = Matcher(torch.nn.Identity(), Consensus(head)).eval()
+    with torch.no_grad():
+        found = matcher.head(pair, widen(source, source), widen(target, target))
+        free = head(pair, source, target).earlier[-1]
+        plain = matcher.head.plain(pair, source, target).assignment
+    assert torch.allclose(matcher.release(found).assignment, (free + plain) / 2)
+    assert not torch.allclose(found.assignment, (free + plain) / 2)
+
+
+def test_twin_reads_both_networks_from_one_pass() -> None:
+    state = make_state()
+    trained = build_extractor("local", weights=state, precision="float32,channels_last,1", size=SIZE)
+    plain = build_extractor("local", weights=state, precision="float32,channels_last,1", size=SIZE)
+    with torch.no_grad():
+        for parameter in trained.network.parameters():
+            parameter.mul_(1.1).add_(0.01)
+    twin = TwinFeatures(trained)
+    assert twin.key == plain.key
+    images, points = make_scene()
+    with torch.no_grad():
+        both, first, second = (one.compute(images, points) for one in (twin, trained, plain))
+    for half, own in zip(halve(both), (first, second)):
+        assert torch.equal(half.local, own.local)
+        assert torch.equal(half.edge, own.edge)
+    assert not torch.allclose(first.local, second.local)

@@ -8,7 +8,7 @@ from quadmatch import __version__
 from quadmatch.cli import app
 
 COMMANDS = ["demo", "match", "match-many", "bench solvers", "data prepare", "data check", "train", "evaluate"]
-COMMANDS += ["reproduce", "export"]
+COMMANDS += ["bench images", "reproduce", "export", "serve"]
 
 
 def _run(*words):
@@ -26,20 +26,6 @@ def test_version_and_help():
     assert _run("--version").output.strip() == f"quadmatch {__version__}"
     assert _run().output.strip() == _run("--help").output.strip()
     assert _run("nothing").exit_code != 0
-
-
-def test_demo_draws_and_says_where(tmp_path):
-    result = _run("demo", "--out", str(tmp_path / "demo"))
-    assert result.exit_code == 0, result.output
-    for name in ("features-alone.png", "graphs.png"):
-        picture = tmp_path / "demo" / name
-        assert picture.read_bytes().startswith(b"\x89PNG")
-        assert str(picture) in result.output
-    assert "Next" in result.output
-    alone, both = (
-        int(line.split(": ")[1].split()[0]) for line in result.output.splitlines() if " right" in line
-    )
-    assert both > alone
 
 
 def test_faults_of_the_user_are_one_line(tmp_path, monkeypatch):

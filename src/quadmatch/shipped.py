@@ -94,8 +94,8 @@ def build_default(precision: str | None = None) -> Matcher:
         return build_untrained(precision)
     trained = load(TRAINED, precision=precision)
     assert isinstance(trained.features, LocalFeatures)
-    head = Consensus(trained.head)
-    return Matcher(TwinFeatures(trained.features), head, threshold=trained.threshold).eval()
+    features, head = TwinFeatures(trained.features), Consensus(trained.head)
+    return Matcher(features, head, weight=trained.weight, threshold=trained.threshold).eval()
 
 
 def load_run(folder: Path, precision: str | None = None) -> Matcher:

@@ -61,6 +61,7 @@ def test_any_numbers_of_points(matcher, rows, columns, partial, constraint, kind
     assert len(result.pairs) == len(result.scores)
     assert len(result.pairs) <= min(rows, columns) if partial else len(result.pairs) == min(rows, columns)
     assert len(set(result.pairs[:, 0])) == len(set(result.pairs[:, 1])) == len(result.pairs)
+    assert not partial or (result.scores >= matcher.threshold).all()
 
 
 def test_lists_give_what_single_pairs_give_and_prepare_each_picture_once(matcher, monkeypatch) -> None:

@@ -69,9 +69,14 @@ class Matcher(nn.Module):
     def decode(
         self, matching: Matching, batch: PairBatch, *, partial: bool = False, constraint: bool = True
     ) -> Solution:
-        """Permutations; without `constraint` neither the head's quadratic step nor the discrete one."""
-        return decode(
-            matching if constraint else self.release(matching),
+        """Permutations; without `constraint` neither the head's quadratic step nor the discrete one.
+
+        In a `partial` match pairs below the threshold are left out at the end too: edges alone, which
+        outliers have as well, should not hold a pair that its two nodes speak against.
+        """
+        used = matching if constraint else self.release(matching)
+        solution = decode(
+            used,
             batch.pairs.mask,
             weight=self.weight if constraint else 0.0,
             threshold=self.threshold if partial else None,
@@ -79,6 +84,9 @@ class Matcher(nn.Module):
             binary_structure=self.binary_structure,
             masked_residual=self.masked_residual,
         )
+        if not partial:
+            return solution
+        return replace(solution, assignment=solution.assignment * (used.assignment >= self.threshold))
 
     def release(self, matching: Matching) -> Matching:
         """The matching before the head's quadratic step, where the head has one."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from quadmatch.features.extractor import FeatureExtractor, LocalFeatures
 from quadmatch.features.local import LocalConvolutions
-from quadmatch.features.trunk import Entry
+from quadmatch.features.trunk import Entry, Trunk
 from quadmatch.matching import Features
 
 
@@ -29,6 +29,11 @@ class TwinFeatures(FeatureExtractor):
         self.network = LocalConvolutions()
         self.load_trained({})
         self.requires_grad_(False)
+
+    @property
+    def trunk(self) -> Trunk:
+        """The convolutions of the whole image, which both share."""
+        return self.trained.trunk
 
     def keep(self, images: Tensor, points: Sequence[Tensor]) -> list[Entry]:
         """What level `local` keeps."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quadmatch.commands.picture_options import Constraint, Detect, Model, Partial
+
 if TYPE_CHECKING:
     from quadmatch.result import MatchResult
     from quadmatch.sides import Side
@@ -27,19 +29,12 @@ def match(
     ] = None,
     draw: Annotated[Path | None, typer.Option(help="Draw the match: .png, .svg or .pdf.")] = None,
     heat_map: Annotated[Path | None, typer.Option(help="Draw the assignment: .png, .svg or .pdf.")] = None,
-    model: Annotated[str, typer.Option(help="A model's name, file or run folder.")] = "default",
+    model: Model = "default",
     box_a: Annotated[str | None, typer.Option(help="x,y,w,h of the part to look at.")] = None,
     box_b: Annotated[str | None, typer.Option(help="x,y,w,h of the part of the other.")] = None,
-    detect: Annotated[
-        int | None, typer.Option(min=1, help="Find so many keypoints where no file has them.")
-    ] = None,
-    partial: Annotated[
-        bool | None,
-        typer.Option(
-            "--partial/--all", help="Leave alone what matches nothing well [default: with --detect]."
-        ),
-    ] = None,
-    constraint: Annotated[bool, typer.Option(help="The quadratic constraint.")] = True,
+    detect: Detect = None,
+    partial: Partial = None,
+    constraint: Constraint = True,
     edges: Annotated[bool, typer.Option(help="Draw the edges of the graphs.")] = True,
 ) -> None:
     """Match keypoints of two pictures; coordinates in and out are pixels of the upright pictures."""

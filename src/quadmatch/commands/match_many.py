@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from quadmatch.commands.picture_options import Constraint, Detect, Model, Partial
+
 SHOWN = 50
 """Errors that are listed; all are in the file."""
 
@@ -17,17 +19,10 @@ def match_many(
         typer.Argument(help="CSV of image_a,points_a,image_b,points_b[,box_a,box_b]; paths from its folder."),
     ],
     out: Annotated[Path, typer.Option(help="One line of JSON a pair; what it has is not done again.")],
-    model: Annotated[str, typer.Option(help="A model's name, file or run folder.")] = "default",
-    detect: Annotated[
-        int | None, typer.Option(min=1, help="Find so many keypoints where no file has them.")
-    ] = None,
-    partial: Annotated[
-        bool | None,
-        typer.Option(
-            "--partial/--all", help="Leave alone what matches nothing well [default: with --detect]."
-        ),
-    ] = None,
-    constraint: Annotated[bool, typer.Option(help="The quadratic constraint.")] = True,
+    model: Model = "default",
+    detect: Detect = None,
+    partial: Partial = None,
+    constraint: Constraint = True,
     memory: Annotated[float, typer.Option(min=0, help="Gigabytes of features that are kept.")] = 1.0,
 ) -> None:
     """Match many pairs, each picture's features computed once; goes on where it was stopped."""

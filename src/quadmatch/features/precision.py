@@ -107,13 +107,12 @@ def choose_precision(
     path, machine = cache_folder() / CACHED_NAME, name_machine()
     known = _read(path)
     entry = known.get(machine)
-    try:
+    # A damaged entry is measured again.
+    with contextlib.suppress(KeyError, ValueError):
         if isinstance(entry, dict):
             return replace(
                 parse_precision(str(entry["choice"])), origin=f"measured earlier: {entry['measured']}"
             )
-    except (KeyError, ValueError):
-        pass  # A damaged entry is measured again.
     choice = _compare(measure or measure_seconds)
     if _is_busy():
         return replace(

@@ -50,11 +50,12 @@ def _run(
     out: Path | None,
 ) -> None:
     from quadmatch.bench import run_benches
-    from quadmatch.bench.report import show_rows, write_report
+    from quadmatch.bench.report import count_met, show_rows, write_report
     from quadmatch.files import write_json
 
     report = run_benches(only, among=among, qaplib=qaplib, say=lambda line: typer.echo(line, err=True))
     show_rows(report)
+    typer.echo("{} of {} requirements met".format(*count_met(report["rows"])))
     if json is not None:
         write_json(json, report)
     if out is not None:

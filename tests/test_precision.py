@@ -74,10 +74,17 @@ def test_damaged_cache_is_measured_again(content, cache):
     assert "measured earlier" in choose_precision(measure=machine).describe()
 
 
-def test_choice_of_a_busy_machine_is_not_kept(cache, monkeypatch):
+def test_choice_of_a_busy_machine_holds_while_it_is_busy(cache, monkeypatch):
     monkeypatch.setattr(precision, "_is_busy", lambda: True)
-    assert "not kept" in choose_precision(measure=Machine()).describe()
-    assert not cache.exists()
+    machine = Machine()
+    assert "other programs" in choose_precision(measure=machine).describe()
+    asked = len(machine.asked)
+    assert "measured earlier" in choose_precision(measure=machine).describe()
+    assert len(machine.asked) == asked
+    monkeypatch.setattr(precision, "_is_busy", lambda: False)
+    assert "measured earlier" not in choose_precision(measure=machine).describe()
+    assert len(machine.asked) == 2 * asked
+    assert "measured earlier" in choose_precision(measure=machine).describe()
 
 
 def test_unwritable_cache_does_no_harm(tmp_path, monkeypatch):

@@ -177,6 +177,34 @@ def test_layers_cross_graph_and_frequencies_are_switches():
             assert len(head.layers) == layers
 
 
+@pytest.mark.parametrize("refine", ["gcn", "spline"])
+def test_merging_keeps_convolutions_narrow_and_nothing_leaks(refine):
+    torch.manual_seed(0)
+    head = QCDGM(refine, "compact", channels=12, width=8, layers=3, cross_graph=True, merge=True).double()
+    head.eval()
+    assert [_inputs(layer.convolution) for layer in head.layers] == [8, 8, 8]
+    pairs = [random_pair(4, 6, seed=1), random_pair(7, 3, seed=2)]
+    joined, sources, targets = zip(*pairs)
+    together = head(collate(joined), cat_features(sources), cat_features(targets)).assignment
+    for index, (pair, source, target) in enumerate(pairs):
+        alone = head(pair, source, target).assignment[0]
+        rows, columns = alone.shape
+        torch.testing.assert_close(together[index, :rows, :columns], alone)
+    other = head(pairs[0][0], pairs[0][1], replace(pairs[0][2], local=pairs[0][2].local.flip(1)))
+    assert not torch.allclose(other.earlier[1], head(*pairs[0]).earlier[1])
+    wide = QCDGM(refine, "compact", channels=12, width=8, layers=3, cross_graph=True)
+    assert [_inputs(layer.convolution) for layer in wide.layers] == [8, 16, 16]
+
+
+def _inputs(convolution: torch.nn.Module) -> int:
+    return (convolution.itself if hasattr(convolution, "itself") else convolution.root).in_features
+
+
+def test_the_reach_of_a_spline_is_a_switch():
+    head = QCDGM("spline", "compact", channels=12, width=8, reach=64.0)
+    assert [layer.convolution.extent for layer in head.layers] == [64.0, 64.0]
+
+
 def test_wrong_switches_are_named():
     with pytest.raises(TypeError, match=r"no switch lambda_, widht"):
         QCDGM(widht=3, lambda_=0.1)

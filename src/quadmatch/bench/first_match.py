@@ -12,6 +12,7 @@ def measure(images: list[str], files: list[str]) -> dict[str, float]:
     """Seconds since the process began, and those of a second match and of its convolutions."""
     began = _find_start()
     import quadmatch.cli  # noqa: F401 - what the command imports
+    from quadmatch.ahead import load_ahead
     from quadmatch.matches import Settings, describe_match
     from quadmatch.shipped import load
     from quadmatch.sides import load_side
@@ -24,6 +25,7 @@ def measure(images: list[str], files: list[str]) -> dict[str, float]:
         describe_match(result, sides[0], sides[1], Settings())
         return matcher
 
+    load_ahead()
     matcher = match()
     total, processor = time.time() - began, time.process_time()
     trunk, convolution = matcher.features.trunk, 0.0

@@ -38,6 +38,7 @@ def match(
     edges: Annotated[bool, typer.Option(help="Draw the edges of the graphs.")] = True,
 ) -> None:
     """Match keypoints of two pictures; coordinates in and out are pixels of the upright pictures."""
+    from quadmatch.ahead import load_ahead
     from quadmatch.figures import check_format
     from quadmatch.matches import Settings, describe_match, dump
     from quadmatch.sides import load_side, parse_box
@@ -47,6 +48,7 @@ def match(
             check_format(path)
     _spare((image_a, image_b, points_a, points_b), (None if out == "-" else out, draw, heat_map))
     settings = Settings(model, partial, constraint, detect)
+    load_ahead()
     a = load_side(image_a, points_a, parse_box(box_a, "--box-a"), count=detect, name="image_a")
     b = load_side(image_b, points_b, parse_box(box_b, "--box-b"), count=detect, name="image_b")
     for line in (*a.warnings, *b.warnings):

@@ -106,20 +106,18 @@ def choose_precision(
             return parse_precision(text, origin=origin)
     path, machine = cache_folder() / CACHED_NAME, name_machine()
     known = _read(path)
-    entry = known.get(machine)
-    # A damaged entry is measured again.
+    entry, busy = known.get(machine), _is_busy()
+    # A damaged entry is measured again, and so is one from busier times.
     with contextlib.suppress(KeyError, ValueError):
-        if isinstance(entry, dict):
+        if isinstance(entry, dict) and (busy or not entry.get("busy")):
             return replace(
                 parse_precision(str(entry["choice"])), origin=f"measured earlier: {entry['measured']}"
             )
     choice = _compare(measure or measure_seconds)
-    if _is_busy():
-        return replace(
-            choice, origin=f"measured, not kept because other programs are running: {choice.origin}"
-        )
-    _write(path, {**known, machine: {"choice": str(choice), "measured": choice.origin}})
-    return replace(choice, origin=f"measured: {choice.origin}")
+    found = {"choice": str(choice), "measured": choice.origin, "busy": busy}
+    _write(path, {**known, machine: found})
+    meanwhile = ", while other programs were running" if busy else ""
+    return replace(choice, origin=f"measured{meanwhile}: {choice.origin}")
 
 
 def _compare(measure: Callable[[Precision, float], float]) -> Precision:

@@ -21,8 +21,9 @@ class Trunk:
     """VGG16 with fixed weights. Not a module: neither trained, nor saved, nor counted with a model."""
 
     def __init__(self, state: Mapping[str, Tensor], precision: Precision, last: Layer = "relu5_1") -> None:
-        network = VGG16(last)
-        network.load_state_dict({key: state[key] for key in network.state_dict()})
+        with torch.device("meta"):  # Nothing is drawn at random that would be overwritten.
+            network = VGG16(last)
+        network.load_state_dict({key: state[key] for key in network.state_dict()}, assign=True)
         self.network = precision.prepare(network.requires_grad_(False).eval())
         self.precision = precision
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn.functional import pad
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.functional import pad, relu
 
 from quadmatch.graph import Graph
+from quadmatch.layers.nodes import map_nodes
 
 
 def join_nodes(source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"]) -> Float[Tensor, "B2 K C"]:
@@ -36,3 +37,23 @@ def concatenate_other(
         torch.cat([source, assignment @ target], dim=-1),
         torch.cat([target, assignment.mT @ source], dim=-1),
     )
+
+
+class Merge(nn.Module):
+    """What `concatenate_other` gives, back at its width: `LayerNorm(shortcut + dropout(σ(x W + b)))`, σ ReLU."""
+
+    def __init__(self, width: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2 * width, width)
+        self.dropout = nn.Dropout(dropout)
+        self.norm = nn.LayerNorm(width)
+
+    def forward(
+        self,
+        both: Float[Tensor, "B N C2"],
+        shortcut: Float[Tensor, "B N C"],
+        mask: Bool[Tensor, "B N"],
+    ) -> Float[Tensor, "B N C"]:
+        """Features of each node that know what it is matched to so far, zero on padding."""
+        merged = self.dropout(relu(map_nodes(self.linear, both, mask)))
+        return map_nodes(self.norm, shortcut + merged, mask)

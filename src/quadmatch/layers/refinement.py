@@ -20,7 +20,7 @@ class RefineLayer(nn.Module):
     """GraphConv or SplineConv; with `residual`, `LayerNorm(shortcut + dropout(convolution))`.
 
     SplineConv looks at the points and at which edges exist, GraphConv at the weights of the structure.
-    GraphConv brings its own ReLU; `activate` puts one after SplineConv.
+    GraphConv brings its own ReLU; `activate` puts one after SplineConv, whose kernel extends over `reach` pixels.
     """
 
     def __init__(
@@ -30,6 +30,7 @@ class RefineLayer(nn.Module):
         *,
         refine: Refine = "gcn",
         form: Literal["paper", "released"] = "released",
+        reach: float = 256.0,
         activate: bool = True,
         residual: bool = False,
         dropout: float = 0.0,
@@ -41,8 +42,8 @@ class RefineLayer(nn.Module):
         if refine == "gcn":
             self.convolution = GraphConv(inputs, outputs, form=form)
         else:
-            self.convolution = SplineConv(inputs, outputs)
-        self.activate = activate
+            self.convolution = SplineConv(inputs, outputs, extent=reach)
+        self.outputs, self.activate = outputs, activate
         self.dropout = nn.Dropout(dropout)
         self.norm = nn.LayerNorm(outputs) if residual else None
 

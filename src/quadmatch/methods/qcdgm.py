@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from quadmatch.graph import Graph, GraphPair
 from quadmatch.layers.affinity import BilinearAffinity, CosineAffinity, divide_by_largest
 from quadmatch.layers.attributes import NodeAttributes
-from quadmatch.layers.cross_graph import concatenate_other, join_graphs, join_nodes
+from quadmatch.layers.cross_graph import Merge, concatenate_other, join_graphs, join_nodes
 from quadmatch.layers.quadratic_constraint import QuadraticStep
 from quadmatch.layers.refinement import Refine, RefineLayer
 from quadmatch.layers.structure import weigh_adjacency
@@ -51,6 +51,7 @@ class QCDGM(nn.Module):
         # A SplineConv without residual connections corrects the attributes, as in BB-GM: x + 0.1·f(x).
         self.corrects = refine == "spline" and not chosen["project"]
         self.layers, self.affinities = self._build_layers(refine)
+        self.merges = self._build_merges()
         self.constrain = self._build_constraint() if chosen["quadratic_constraint"] else None
 
     def _build_layers(self, refine: Refine) -> tuple[nn.ModuleList, nn.ModuleList]:
@@ -66,6 +67,7 @@ class QCDGM(nn.Module):
                     outputs,
                     refine=refine,
                     form=chosen["form"],
+                    reach=chosen["reach"],
                     activate=not corrects,
                     residual=chosen["project"],
                     dropout=chosen["dropout"] if chosen["project"] else 0.0,
@@ -74,8 +76,15 @@ class QCDGM(nn.Module):
             if chosen["cross_graph"] or not remaining:
                 bilinear = chosen["affinity"] == "bilinear"
                 affinities.append(BilinearAffinity(outputs) if bilinear else CosineAffinity(chosen["scale"]))
-            inputs = 2 * outputs if chosen["cross_graph"] else outputs
+            inputs = 2 * outputs if chosen["cross_graph"] and not chosen["merge"] else outputs
         return layers, affinities
+
+    def _build_merges(self) -> nn.ModuleList:
+        chosen = self.switches
+        if not (chosen["merge"] and chosen["cross_graph"]):
+            return nn.ModuleList()
+        merged = [one.outputs for one in self.layers if isinstance(one, RefineLayer)][:-1]
+        return nn.ModuleList(Merge(width, dropout=chosen["dropout"]) for width in merged)
 
     def _build_constraint(self) -> QuadraticStep:
         chosen = self.switches
@@ -113,6 +122,8 @@ class QCDGM(nn.Module):
                 _, assignment = self._score(index, ours, theirs, mask)
                 earlier.append(assignment)
                 inputs = join_nodes(*concatenate_other(ours, theirs, assignment))
+                if self.merges:
+                    features = inputs = self.merges[index](inputs, features, graph.mask)
         if self.corrects:
             features = attributes + 0.1 * features
         unary, assignment = self._score(-1, *_split(features, rows, columns), mask)

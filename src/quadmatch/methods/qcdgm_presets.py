@@ -22,6 +22,8 @@ class Switches(TypedDict, total=False):
     """Frank–Wolfe on the structures, after the affinity."""
     cross_graph: bool
     """Between layers, each node gets the features of what it is matched to so far."""
+    merge: bool
+    """These are mapped back to `width` before the next convolution; off: it has twice the inputs."""
     layers: int
     width: int | None
     """Channels after each layer; None: those of the attributes."""
@@ -37,6 +39,8 @@ class Switches(TypedDict, total=False):
     """Of image features and of what each convolution adds."""
     form: Literal["paper", "released"]
     """Of the graph convolution."""
+    reach: float
+    """Pixels to each side over which the kernel of a spline convolution spreads its knots."""
     weigh_first: bool
     """Whether the first convolution sees the weighted adjacency, or the plain one."""
     kernel: Kernel
@@ -67,6 +71,7 @@ PAPER: Switches = {
     "structural_context": True,
     "quadratic_constraint": True,
     "cross_graph": False,
+    "merge": False,
     "layers": 2,
     "width": None,
     "widen": False,
@@ -75,6 +80,7 @@ PAPER: Switches = {
     "project": False,
     "dropout": 0.0,
     "form": "paper",
+    "reach": 256.0,
     "weigh_first": True,
     "kernel": "cosine",
     "affinity": "bilinear",

@@ -1,0 +1,30 @@
+"""What only the end of a match needs, made ready beside its beginning."""
+
+from __future__ import annotations
+
+import contextlib
+from threading import Thread
+
+import torch
+
+from quadmatch.decode import decode
+from quadmatch.delaunay import delaunay
+from quadmatch.matching import Matching
+
+
+def load_ahead() -> Thread:
+    """Import the libraries of triangulation and decoding in a thread, and load their compiled loops.
+
+    While pictures are decoded and convolved, Python itself idles: a first match takes a second less.
+    """
+    thread = Thread(target=_use_once, name="load ahead", daemon=True)
+    thread.start()
+    return thread
+
+
+def _use_once() -> None:
+    # What is broken shows where it is needed, with the user's own data.
+    with contextlib.suppress(Exception):
+        delaunay(torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 2.0]]))
+        square = torch.eye(3)[None]
+        decode(Matching(square, square, square, square), square >= 0, threshold=0.5)

@@ -4,10 +4,12 @@ import torch
 from random_pairs import random_pair
 from vgg_scene import SIZE, make_scene, make_state
 
-from quadmatch import Features
+from quadmatch import Features, Graph, GraphPair
+from quadmatch.delaunay import delaunay
 from quadmatch.features.extractor import build_extractor
 from quadmatch.features.twin import TwinFeatures
 from quadmatch.matcher import Matcher
+from quadmatch.matching import Matching
 from quadmatch.methods import METHODS
 from quadmatch.methods.consensus import Consensus, halve
 from quadmatch.methods.dot_product import DotProduct
@@ -47,6 +49,35 @@ def test_whoever_is_sure_decides() -> None:
             found = Consensus(DotProduct(temperature=0.03))(pair, source, target)
             assert torch.equal(found.assignment.argmax(-1)[0], truth.double().argmax(-1)[0])
             assert (found.assignment.sum(-1) <= 1 + 1e-4).all()
+
+
+class Stubborn(torch.nn.Module):
+    """Sure of one permutation, whatever it sees."""
+
+    def __init__(self, order: torch.Tensor) -> None:
+        super().__init__()
+        self.order = order
+
+    def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
+        sure = torch.eye(len(self.order), dtype=source.local.dtype)[self.order][None]
+        return Matching(sure, sure, pair.source.adjacency, pair.target.adjacency)
+
+
+def test_structure_decides_between_two_that_are_sure() -> None:
+    generator = torch.Generator().manual_seed(0)
+    points = torch.rand(12, 2, generator=generator) * 256
+    graph = Graph(points[None], torch.ones(1, 12, dtype=torch.bool), delaunay(points)[None])
+    pair = GraphPair(graph, graph, torch.eye(12, dtype=torch.bool)[None])
+    wrong = torch.roll(torch.arange(12), 5)
+    alike = Features(*(torch.eye(12)[None].clone() for _ in range(2)), torch.ones(1, 1))
+    strange = Features(torch.zeros_like(alike.local), torch.zeros_like(alike.edge), alike.whole)
+
+    def match(plain: Features) -> torch.Tensor:
+        found = Consensus(Stubborn(wrong))(pair, widen(strange, alike), widen(strange, plain))
+        return found.assignment[0].argmax(-1)
+
+    assert torch.equal(match(alike), torch.arange(12))  # The same thing: every edge is kept.
+    assert torch.equal(match(strange), wrong)  # Nothing is alike: no edge can speak for it.
 
 
 def test_halves_go_to_their_own() -> None:

@@ -11,10 +11,11 @@ from torch import nn
 import quadmatch.subjects as subjects_module
 from quadmatch.datasets.gathering import gather_pairs, tabulate
 from quadmatch.datasets.photo_warps import photo_warps
+from quadmatch.decode import ITERATIONS, LARGE, limit_iterations
 from quadmatch.features.extractor import build_extractor
 from quadmatch.features.vgg import VGG16
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
-from quadmatch.matcher import ITERATIONS, LARGE, Matcher, limit_iterations, relocate
+from quadmatch.matcher import Matcher, relocate
 from quadmatch.matching import Features
 from quadmatch.methods.dot_product import DotProduct
 from quadmatch.subjects import Request, pair_requests

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from jaxtyping import Bool
 from torch import Tensor
@@ -10,6 +12,9 @@ from quadmatch.matching import Matching
 from quadmatch.solvers.frank_wolfe import frank_wolfe_hard, quadratic_objective
 from quadmatch.solvers.hungarian import hungarian
 from quadmatch.solvers.solution import Solution
+
+ITERATIONS, LARGE = 30, 2**17
+"""Steps of the discrete constraint, and the entries of an assignment beyond which there are fewer."""
 
 
 @torch.no_grad()
@@ -48,3 +53,10 @@ def decode(
         partial=threshold,
         masked_residual=masked_residual,
     )
+
+
+def limit_iterations(rows: int, columns: int) -> int:
+    """Steps for graphs of these sizes: a step is cubic, and thousands of keypoints should not hang."""
+    # Pairs so large are matched one by one (`subjects.ENTRIES`), so that no batch mate decides on this.
+    share = min(1.0, LARGE / max(rows * columns, 1))
+    return max(2, round(ITERATIONS * math.pow(share, 1.5)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from quadmatch.datasets.gathering import PairBatch
-from quadmatch.decode import decode
+from quadmatch.decode import decode, limit_iterations
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.graph import GraphPair
 from quadmatch.layers.quadratic_constraint import QuadraticStep
@@ -22,9 +21,6 @@ from quadmatch.matching import Features, Matching
 from quadmatch.result import MatchResult
 from quadmatch.solvers.solution import Solution
 from quadmatch.subjects import Request, Stored, Subject, pair_requests, pair_up, prepare
-
-ITERATIONS, LARGE = 30, 2**17
-"""Steps of the discrete constraint, and the entries of an assignment beyond which there are fewer."""
 
 
 class Matcher(nn.Module):
@@ -152,13 +148,6 @@ class Matcher(nn.Module):
         finally:
             self.train(training)
         return results
-
-
-def limit_iterations(rows: int, columns: int) -> int:
-    """Steps for graphs of these sizes: a step is cubic, and thousands of keypoints should not hang."""
-    # Pairs so large are matched one by one (`subjects.ENTRIES`), so that no batch mate decides on this.
-    share = min(1.0, LARGE / max(rows * columns, 1))
-    return max(2, round(ITERATIONS * math.pow(share, 1.5)))
 
 
 def split_results(

@@ -4,40 +4,82 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torch import nn
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
 
+from quadmatch.decode import decode, limit_iterations
 from quadmatch.graph import GraphPair
 from quadmatch.matching import Features, Matching
 from quadmatch.methods.dot_product import DotProduct
 
+ALIKE = (0.3, 0.6)
+"""Mean likeness of the untrained match, of at most 2, at which it begins to be taken for the same thing, and is."""
+EDGES = (2.0, 4.0)
+"""Edges that the untrained match keeps beyond those of the head's at which it begins to be believed, and is."""
+HEAD_WEIGHT, PLAIN_WEIGHT = 0.05, 0.1
+"""Of the quadratic term, when the two are decoded to count the edges that they keep."""
+
 
 class Consensus(nn.Module):
-    """`X = (X_head + X_plain) / 2` on the graphs as they are.
+    """`X = (1 − t)·(X_head + X_plain) / 2 + t·X_untrained` on the graphs as they are.
 
     A head that learned categories knows parts of things of one kind, and little of a thing that it never
     saw; the untrained read-outs know the same thing again, and little of kinds. An assignment is sharp
-    where its maker is sure and flat where not, so that their mean follows whoever knows. Features hold
-    those of the head first and the untrained ones after them (`TwinFeatures`).
+    where its maker is sure and flat where not, so that their mean follows whoever knows. Where the two
+    disagree on a pair, the graphs decide: two views of the same thing have most edges in common, so the
+    untrained match is trusted (t, from 0 to 1) as far as its keypoints look alike and it keeps more edges
+    than the head's does. Features hold those of the head first and the untrained ones after them
+    (`TwinFeatures`).
     """
 
     def __init__(self, head: nn.Module, *, temperature: float = 0.03) -> None:
         super().__init__()
         self.head = head
         self.plain = DotProduct(temperature=temperature)
+        self.untrained = DotProduct()
 
     def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
-        """The mean of both, and the mean without the head's constraint as the last of the earlier ones."""
+        """The consensus, and the mean without any constraint as the last of the earlier ones."""
         (learned_source, plain_source), (learned_target, plain_target) = halve(source), halve(target)
         learned: Matching = self.head(pair, learned_source, learned_target)
         plain: Matching = self.plain(pair, plain_source, plain_target)
+        untrained: Matching = self.untrained(pair, plain_source, plain_target)
+        mean = (learned.assignment + plain.assignment) / 2
+        trust = find_trust(pair, learned, plain, untrained)[:, None, None]
         before = learned.earlier[-1] if learned.earlier else learned.assignment
         return Matching(
             plain.unary,
-            (learned.assignment + plain.assignment) / 2,
+            mean + trust * (untrained.assignment - mean),
             plain.structure_source,
             plain.structure_target,
             (*learned.earlier[:-1], (before + plain.assignment) / 2),
         )
+
+
+def find_trust(
+    pair: GraphPair, learned: Matching, plain: Matching, untrained: Matching
+) -> Float[Tensor, " B"]:
+    """How far the untrained match of each pair is believed alone, from 0 to 1."""
+    likeness = (plain.assignment * plain.unary).sum((1, 2)) / plain.assignment.sum((1, 2)).clamp(min=1)
+    graphs = replace(
+        learned, structure_source=plain.structure_source, structure_target=plain.structure_target
+    )
+    more = _count_kept(pair, untrained, PLAIN_WEIGHT) - _count_kept(pair, graphs, HEAD_WEIGHT)
+    return _rise(likeness, *ALIKE) * _rise(more, *EDGES).to(likeness.dtype)
+
+
+def _count_kept(pair: GraphPair, matching: Matching, weight: float) -> Float[Tensor, " B"]:
+    """Edges of the source that the decoded matching maps to edges of the target."""
+    steps = limit_iterations(*pair.mask.shape[1:])
+    found = decode(matching, pair.mask, weight=weight, iterations=steps).assignment
+    ours, theirs = ((graph.adjacency != 0).to(found.dtype) for graph in (pair.source, pair.target))
+    return torch.sum((found.mT @ ours @ found) * theirs, (1, 2)) / 2
+
+
+def _rise(values: Tensor, low: float, high: float) -> Tensor:
+    """0 up to `low`, 1 from `high` on, a straight line between."""
+    return ((values - low) / (high - low)).clamp(0, 1)
 
 
 def halve(features: Features) -> tuple[Features, Features]:

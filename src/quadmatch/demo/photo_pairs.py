@@ -17,8 +17,8 @@ Points = Float[np.ndarray, "K 2"]
 
 
 @dataclass(frozen=True, eq=False)
-class PhotoPair:
-    """Two views of one photograph and the points that both of them show, in different orders."""
+class PicturePair:
+    """Two pictures of one thing and the points that both of them show, in different orders."""
 
     name: str
     picture_a: Picture
@@ -26,7 +26,17 @@ class PhotoPair:
     picture_b: Picture
     points_b: Points
     truth: Int[np.ndarray, " K"]
-    """The point of the second view that each point of the first is."""
+    """The point of the second picture that each point of the first is."""
+
+    def count_right(self, pairs: Int[np.ndarray, "P 2"]) -> int:
+        """How many of some pairs are true."""
+        return int((self.truth[pairs[:, 0]] == pairs[:, 1]).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class PhotoPair(PicturePair):
+    """Two views of one photograph."""
+
     views: tuple[View, View]
 
     @property
@@ -38,10 +48,6 @@ class PhotoPair:
         """Where points of the first view are in the second, in pixels."""
         a, b = self.views
         return b.find((a.warp.apply(points * 2 / a.size - 1) + 1) * SIDE / 2)
-
-    def count_right(self, pairs: Int[np.ndarray, "P 2"]) -> int:
-        """How many of some pairs are true."""
-        return int((self.truth[pairs[:, 0]] == pairs[:, 1]).sum())
 
 
 def list_photo_pairs(
@@ -68,7 +74,7 @@ def pair_views(a: Annotation, b: Annotation, seed: int) -> PhotoPair:
     return PhotoPair(a.name, read_picture(a), left, read_picture(b), right, np.argsort(order), views)
 
 
-def measure(pairs: Sequence[PhotoPair], results: Sequence[MatchResult]) -> float:
+def measure(pairs: Sequence[PicturePair], results: Sequence[MatchResult]) -> float:
     """Percent of the points that are matched right, over all pairs."""
     right = sum(
         pair.count_right(np.asarray(result.pairs)) for pair, result in zip(pairs, results, strict=True)

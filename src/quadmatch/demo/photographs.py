@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quadmatch.demo.photo_pairs import PhotoPair, list_photo_pairs, measure
+from quadmatch.demo.photo_pairs import PhotoPair, PicturePair, list_photo_pairs, measure
 from quadmatch.demo.sift import match_sift
 from quadmatch.matcher import Matcher
 from quadmatch.result import MatchResult
@@ -50,7 +50,7 @@ def show_photographs(out: Path, matcher: Matcher, model: str, say: Say = print) 
 
 
 def match_both_ways(
-    matcher: Matcher, pairs: Sequence[PhotoPair]
+    matcher: Matcher, pairs: Sequence[PicturePair]
 ) -> tuple[list[MatchResult], list[MatchResult]]:
     """Every pair with its given points, with and without the constraint; each picture is seen once."""
     requests, source, target = pair_requests(
@@ -68,7 +68,7 @@ def match_both_ways(
     )
 
 
-def _match_sift(pair: PhotoPair) -> MatchResult:
+def _match_sift(pair: PicturePair) -> MatchResult:
     return match_sift(pair.picture_a, pair.points_a, pair.picture_b, pair.points_b)
 
 

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,6 +108,60 @@ def test_a_killed_run_ends_in_the_same_file(place) -> None:
         out.write_bytes(whole[: int(len(whole) * share)])
         run(place)
         assert out.read_bytes() == whole
+
+
+PROGRAM = """
+import sys
+import time
+
+sys.path.insert(0, {tests!r})
+from own_pictures import make_matcher
+
+import quadmatch.many as many
+import quadmatch.shipped
+from quadmatch.cli import app
+
+quadmatch.shipped.load = lambda name="default", precision=None: make_matcher()
+many.TOGETHER = 4
+match = many.match_ready
+
+
+def slowly(*given, **named):
+    time.sleep(0.2)
+    return match(*given, **named)
+
+
+many.match_ready = slowly
+app({words!r})
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_process_that_is_killed_loses_no_finished_line(place) -> None:
+    run(place)
+    whole = (place / "m.jsonl").read_bytes()
+    (place / "m.jsonl").unlink()
+    words = ["match-many", str(place / "pairs.csv"), "--out", str(place / "m.jsonl")]
+    program = PROGRAM.format(tests=str(Path(__file__).parent), words=words)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        while process.poll() is None and not read_bytes(place):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        output = process.communicate()[0].decode()
+        assert process.returncode == -signal.SIGKILL, output
+    finally:
+        process.kill()
+    assert 0 < len(read_bytes(place)) < len(whole)
+    run(place)
+    assert (place / "m.jsonl").read_bytes() == whole
+
+
+def read_bytes(place) -> bytes:
+    out = place / "m.jsonl"
+    return out.read_bytes() if out.exists() else b""
 
 
 def test_what_is_done_is_not_done_again(place, monkeypatch) -> None:

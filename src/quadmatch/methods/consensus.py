@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from quadmatch.decode import decode, limit_iterations
+from quadmatch.decode import LARGE, decode
 from quadmatch.graph import GraphPair
 from quadmatch.matching import Features, Matching
 from quadmatch.methods.dot_product import DotProduct
@@ -60,7 +60,12 @@ class Consensus(nn.Module):
 def find_trust(
     pair: GraphPair, learned: Matching, plain: Matching, untrained: Matching
 ) -> Float[Tensor, " B"]:
-    """How far the untrained match of each pair is believed alone, from 0 to 1."""
+    """How far the untrained match of each pair is believed alone, from 0 to 1.
+
+    Pairs of very many nodes are not decoded twice more for it: there it is 0.
+    """
+    if pair.mask[0].numel() > LARGE:
+        return plain.assignment.new_zeros(len(pair.mask))
     likeness = (plain.assignment * plain.unary).sum((1, 2)) / plain.assignment.sum((1, 2)).clamp(min=1)
     graphs = replace(
         learned, structure_source=plain.structure_source, structure_target=plain.structure_target
@@ -71,8 +76,7 @@ def find_trust(
 
 def _count_kept(pair: GraphPair, matching: Matching, weight: float) -> Float[Tensor, " B"]:
     """Edges of the source that the decoded matching maps to edges of the target."""
-    steps = limit_iterations(*pair.mask.shape[1:])
-    found = decode(matching, pair.mask, weight=weight, iterations=steps).assignment
+    found = decode(matching, pair.mask, weight=weight).assignment
     ours, theirs = ((graph.adjacency != 0).to(found.dtype) for graph in (pair.source, pair.target))
     return torch.sum((found.mT @ ours @ found) * theirs, (1, 2)) / 2
 

@@ -11,7 +11,7 @@ from quadmatch.features.twin import TwinFeatures
 from quadmatch.matcher import Matcher
 from quadmatch.matching import Matching
 from quadmatch.methods import METHODS
-from quadmatch.methods.consensus import Consensus, halve
+from quadmatch.methods.consensus import SHARE, Consensus, halve
 from quadmatch.methods.dot_product import DotProduct
 
 
@@ -91,7 +91,9 @@ def test_halves_go_to_their_own() -> None:
     )
     head = DotProduct()
     found = Consensus(head, temperature=0.1)(pair, wide, widen(target, other_target))
-    expected = (head(pair, source, target).assignment + head(pair, other, other_target).assignment) / 2
+    expected = torch.lerp(
+        head(pair, source, target).assignment, head(pair, other, other_target).assignment, SHARE
+    )
     assert torch.allclose(found.assignment, expected)
     assert torch.equal(found.structure_source, pair.source.adjacency)
 
@@ -104,8 +106,8 @@ def test_release_takes_the_heads_constraint_out() -> None:
         found = matcher.head(pair, widen(source, source), widen(target, target))
         free = head(pair, source, target).earlier[-1]
         plain = matcher.head.plain(pair, source, target).assignment
-    assert torch.allclose(matcher.release(found).assignment, (free + plain) / 2)
-    assert not torch.allclose(found.assignment, (free + plain) / 2)
+    assert torch.allclose(matcher.release(found).assignment, torch.lerp(free, plain, SHARE))
+    assert not torch.allclose(found.assignment, torch.lerp(free, plain, SHARE))
 
 
 def test_twin_reads_both_networks_from_one_pass() -> None:

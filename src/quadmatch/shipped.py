@@ -24,7 +24,7 @@ UNTRAINED = "vgg16"
 DEFAULT = "default"
 TRAINED = "qcdgm-voc"
 """The trained model that the default one is made of."""
-DOUBT = 0.45
+DOUBT = 0.4
 """Threshold of its partial matches: as much precision as recall on warps of the training photographs."""
 FORMAT = 1
 

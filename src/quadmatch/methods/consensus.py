@@ -13,6 +13,8 @@ from quadmatch.graph import GraphPair
 from quadmatch.matching import Features, Matching
 from quadmatch.methods.dot_product import DotProduct
 
+SHARE = 0.4
+"""Of the untrained assignment in the mean."""
 ALIKE = (0.3, 0.6)
 """Mean likeness of the untrained match, of at most 2, at which it begins to be taken for the same thing, and is."""
 EDGES = (2.0, 4.0)
@@ -22,7 +24,7 @@ HEAD_WEIGHT, PLAIN_WEIGHT = 0.05, 0.1
 
 
 class Consensus(nn.Module):
-    """`X = (1 − t)·(X_head + X_plain) / 2 + t·X_untrained` on the graphs as they are.
+    """`X = (1 − t)·(0.6 X_head + 0.4 X_plain) + t·X_untrained` on the graphs as they are.
 
     A head that learned categories knows parts of things of one kind, and little of a thing that it never
     saw; the untrained read-outs know the same thing again, and little of kinds. An assignment is sharp
@@ -45,7 +47,7 @@ class Consensus(nn.Module):
         learned: Matching = self.head(pair, learned_source, learned_target)
         plain: Matching = self.plain(pair, plain_source, plain_target)
         untrained: Matching = self.untrained(pair, plain_source, plain_target)
-        mean = (learned.assignment + plain.assignment) / 2
+        mean = torch.lerp(learned.assignment, plain.assignment, SHARE)
         trust = find_trust(pair, learned, plain, untrained)[:, None, None]
         before = learned.earlier[-1] if learned.earlier else learned.assignment
         return Matching(
@@ -53,7 +55,7 @@ class Consensus(nn.Module):
             mean + trust * (untrained.assignment - mean),
             plain.structure_source,
             plain.structure_target,
-            (*learned.earlier[:-1], (before + plain.assignment) / 2),
+            (*learned.earlier[:-1], torch.lerp(before, plain.assignment, SHARE)),
         )
 
 

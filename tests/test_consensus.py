@@ -4,6 +4,7 @@ import torch
 from random_pairs import random_pair
 from vgg_scene import SIZE, make_scene, make_state
 
+import quadmatch.methods.consensus as consensus
 from quadmatch import Features, Graph, GraphPair
 from quadmatch.delaunay import delaunay
 from quadmatch.features.extractor import build_extractor
@@ -63,7 +64,7 @@ class Stubborn(torch.nn.Module):
         return Matching(sure, sure, pair.source.adjacency, pair.target.adjacency)
 
 
-def test_structure_decides_between_two_that_are_sure() -> None:
+def test_structure_decides_between_two_that_are_sure(monkeypatch) -> None:
     generator = torch.Generator().manual_seed(0)
     points = torch.rand(12, 2, generator=generator) * 256
     graph = Graph(points[None], torch.ones(1, 12, dtype=torch.bool), delaunay(points)[None])
@@ -78,6 +79,8 @@ def test_structure_decides_between_two_that_are_sure() -> None:
 
     assert torch.equal(match(alike), torch.arange(12))  # The same thing: every edge is kept.
     assert torch.equal(match(strange), wrong)  # Nothing is alike: no edge can speak for it.
+    monkeypatch.setattr(consensus, "LARGE", 12 * 12 - 1)
+    assert torch.equal(match(alike), wrong)  # Too large to be decoded twice more: the mean alone.
 
 
 def test_halves_go_to_their_own() -> None:

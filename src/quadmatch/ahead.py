@@ -15,9 +15,10 @@ from quadmatch.matching import Matching
 def load_ahead() -> Thread:
     """Import the libraries of triangulation and decoding in a thread, and load their compiled loops.
 
-    While pictures are decoded and convolved, Python itself idles: a first match takes a second less.
+    While pictures are convolved, Python itself idles: a first match takes half a second less. Not a daemon: an
+    interpreter that ends amid an import may crash, so it waits.
     """
-    thread = Thread(target=_use_once, name="load ahead", daemon=True)
+    thread = Thread(target=_use_once, name="load ahead")
     thread.start()
     return thread
 

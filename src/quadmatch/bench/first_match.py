@@ -19,13 +19,14 @@ def measure(images: list[str], files: list[str]) -> dict[str, float]:
 
     def match(matcher: Any = None) -> Any:
         sides = [load_side(image, file) for image, file in zip(images, files)]
-        matcher = matcher or load()
+        if matcher is None:
+            load_ahead()
+            matcher = load()
         subjects = matcher.prepare([side.request("image") for side in sides])
         result = matcher.match_subjects(subjects, [0], [1])[0]
         describe_match(result, sides[0], sides[1], Settings())
         return matcher
 
-    load_ahead()
     matcher = match()
     total, processor = time.time() - began, time.process_time()
     trunk, convolution = matcher.features.trunk, 0.0

@@ -48,13 +48,13 @@ def match(
             check_format(path)
     _spare((image_a, image_b, points_a, points_b), (None if out == "-" else out, draw, heat_map))
     settings = Settings(model, partial, constraint, detect)
-    load_ahead()
     a = load_side(image_a, points_a, parse_box(box_a, "--box-a"), count=detect, name="image_a")
     b = load_side(image_b, points_b, parse_box(box_b, "--box-b"), count=detect, name="image_b")
     for line in (*a.warnings, *b.warnings):
         typer.echo(f"warning: {line}", err=True)
     from quadmatch.shipped import load
 
+    load_ahead()
     matcher = load(model)
     subjects = matcher.prepare([a.request("image_a"), b.request("image_b")])
     result = matcher.match_subjects(

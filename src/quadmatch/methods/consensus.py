@@ -66,7 +66,7 @@ def find_trust(
 
     Pairs of very many nodes are not decoded twice more for it: there it is 0.
     """
-    if pair.mask[0].numel() > LARGE:
+    if pair.mask.shape[1:].numel() > LARGE:
         return plain.assignment.new_zeros(len(pair.mask))
     likeness = (plain.assignment * plain.unary).sum((1, 2)) / plain.assignment.sum((1, 2)).clamp(min=1)
     graphs = replace(

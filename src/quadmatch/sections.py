@@ -152,6 +152,8 @@ class TrainingSection(Section):
     """Categories in a batch."""
     objects: Annotated[int, Field(ge=2)] = 4
     """Objects of each category in a batch; all their pairs are trained on."""
+    flip: bool = False
+    """Whether every object is also seen in a mirror, left and right in its keypoints' names exchanged."""
     optimiser: Literal["sgd", "adam", "adamw"] = "adamw"
     """AdamW decouples weight decay from the gradient, Adam does not."""
     learning_rate: PositiveFloat = 5e-4

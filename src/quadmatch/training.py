@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from quadmatch.checkpoints import load_into
+from quadmatch.datasets.mirroring import add_mirrored
 from quadmatch.experiment import Experiment, build_matcher
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.precision import choose_precision
@@ -76,6 +77,8 @@ def build_trainer(run: Run, say: Say = print) -> Trainer:
     assert isinstance(matcher.features, FeatureExtractor)
     annotations = load_split(experiment.data, experiment.data.split)
     say(f"{experiment.data.name}, split {experiment.data.split}: {len(annotations)} objects")
+    if experiment.training.flip:
+        annotations = add_mirrored(annotations)
     began = perf_counter()
 
     def progress(done: int, total: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float, UInt8
+from numpy.typing import NDArray
 
 Box = tuple[float, float, float, float]
 
@@ -27,6 +28,8 @@ class Annotation:
     """The keypoints' names, no two alike."""
     points: Float[np.ndarray, "K 2"]
     """(x, y) of each keypoint in pixels of the picture, float64."""
+    mirrored: bool = False
+    """The crop is seen in a mirror, with its keypoints; the picture, the box and `points` are as they are."""
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.points):
@@ -83,7 +86,8 @@ def frame_points(annotation: Annotation, size: int = 256) -> Float[np.ndarray, "
     """The keypoints in the frame of the crop of `size` × `size` pixels."""
     x0, y0, x1, y1 = find_box(annotation)
     scale = np.array([size / (x1 - x0), size / (y1 - y0)])
-    return np.asarray((annotation.points - np.array([x0, y0])) * scale)
+    points: NDArray[np.float64] = (annotation.points - np.array([x0, y0])) * scale
+    return points * (-1, 1) + (size, 0) if annotation.mirrored else points
 
 
 def load_crop(
@@ -98,4 +102,6 @@ def load_crop(
     if clipped != box:
         raise ValueError(f"{annotation.name}: box {box} exceeds its picture of {picture.size} pixels")
     crop = picture.resize((size, size), Image.Resampling.BICUBIC, box=box)
+    if annotation.mirrored:
+        crop = crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     return np.asarray(crop), frame_points(annotation, size).astype(np.float32)

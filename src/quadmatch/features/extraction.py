@@ -17,11 +17,12 @@ Progress = Callable[[int, int], None]
 
 
 def name_entry(annotation: Annotation) -> str:
-    """A name that changes with the image's content, the crop and the keypoints, and with nothing else."""
+    """A name that changes with the image's content, the crop (mirrored or not) and the keypoints, nothing else."""
     picture = (
         annotation.image.read_bytes() if isinstance(annotation.image, Path) else read_picture(annotation)
     )
-    return hash_entry(picture, annotation.box, annotation.points)
+    name = hash_entry(picture, annotation.box, annotation.points)
+    return f"{name} mirrored" if annotation.mirrored else name
 
 
 def fill_store(

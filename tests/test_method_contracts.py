@@ -45,6 +45,7 @@ HEADS["constraint"] = lambda: QuadraticConstraint(PlainHead())
 HEADS["constraint residual"] = lambda: QuadraticConstraint(
     PlainHead(), output="residual", unary="scores", direction="shifted"
 )
+HEADS["constraint logits"] = lambda: QuadraticConstraint(PlainHead(), unary="logits", temperature=0.9)
 every_head = pytest.mark.parametrize("name", HEADS)
 sizes = st.integers(0, 6)
 shapes_of_pairs = st.lists(st.tuples(sizes, sizes), min_size=1, max_size=3)

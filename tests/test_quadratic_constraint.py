@@ -101,7 +101,28 @@ def test_the_released_code_adds_it_to_the_scores(training):
     torch.testing.assert_close(constrained.assignment, sinkhorn(total, pair.mask, temperature=0.05))
 
 
-@pytest.mark.parametrize("options", [{}, {"unary": "scores", "output": "residual", "direction": "shifted"}])
+def test_as_logits_a_constraint_without_weight_changes_nothing():
+    pair, scores = _copies(40, 8, noise=0.6)
+    plain = _match(pair, scores)
+    options = {"unary": "logits", "output_temperature": 0.05}
+    same = QuadraticStep(weight=0.0, temperature=1.0, **options)(plain, pair.mask)
+    torch.testing.assert_close(same.assignment, plain.assignment, atol=1e-6, rtol=0)
+    flattened = QuadraticStep(weight=0.0, temperature=1.0)(plain, pair.mask)
+    assert (flattened.assignment - plain.assignment).abs().max() > 0.1
+    corrected = QuadraticStep(weight=0.5, temperature=0.5, **options)(plain, pair.mask)
+    before, after = (decode(one, pair.mask, weight=0.0).assignment for one in (plain, corrected))
+    right = [accuracy(count_matches(one, pair.truth)) for one in (before, after)]
+    assert right[1] > right[0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"unary": "scores", "output": "residual", "direction": "shifted"},
+        {"unary": "logits", "temperature": 0.9, "output_temperature": 0.5},
+    ],
+)
 def test_gradients_reach_scores_and_structures(options):
     pair, scores = _copies(1, 4, noise=0.3)
     a = (pair.source.adjacency + 0.1).requires_grad_()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 from jaxtyping import Bool
 from torch import Tensor, nn
@@ -14,6 +14,8 @@ from quadmatch.matching import Features, Head, Matching
 from quadmatch.solvers.frank_wolfe import frank_wolfe
 from quadmatch.solvers.sinkhorn import sinkhorn
 
+Unary = Literal["assignment", "scores", "logits"]
+
 
 class QuadraticStep(nn.Module):
     """Matching → Matching by differentiable Frank–Wolfe (arXiv 2103.06643, section 3.2); no parameters.
@@ -22,7 +24,9 @@ class QuadraticStep(nn.Module):
     matching's structures A_D and B_D.
 
     - `unary`: X_u and the start are the matching's "assignment" (the paper, under the reading
-      X_0 = X_u = Sinkhorn(K_p)) or its raw "scores" (the released code).
+      X_0 = X_u = Sinkhorn(K_p)), its raw "scores" (the released code), or, as "logits", X_u is the scores
+      over `output_temperature` and the start their assignment. With `temperature` 1 − weight, structures
+      then add to the scores within one Sinkhorn: what the scores learn from is not flattened by a second.
     - `output`: X itself ("constrained", the paper), or `Sinkhorn((s + share·X) / output_temperature)`
       with the raw scores s ("residual", the released code).
     - `divide`: the released code divides s + share·X by its largest entry in evaluation mode.
@@ -41,15 +45,15 @@ class QuadraticStep(nn.Module):
         step: Literal["schedule", "line_search"] = "schedule",
         detach: bool = False,
         sinkhorn_iterations: int = 20,
-        unary: Literal["assignment", "scores"] = "assignment",
+        unary: Unary = "assignment",
         output: Literal["constrained", "residual"] = "constrained",
         share: float = 0.5,
         output_temperature: float = 0.05,
         divide: bool = False,
     ) -> None:
         super().__init__()
-        if unary not in ("assignment", "scores"):
-            raise ValueError(f"unary must be 'assignment' or 'scores', got {unary!r}")
+        if unary not in get_args(Unary):
+            raise ValueError(f"unary must be one of {', '.join(get_args(Unary))}, got {unary!r}")
         if output not in ("constrained", "residual"):
             raise ValueError(f"output must be 'constrained' or 'residual', got {output!r}")
         self.weight, self.outer, self.inner, self.detach = weight, outer, inner, detach
@@ -59,17 +63,20 @@ class QuadraticStep(nn.Module):
 
     def forward(self, matching: Matching, mask: Bool[Tensor, "B N M"]) -> Matching:
         """The constrained matching; `earlier` ends with the assignment that came in."""
-        unary = matching.assignment if self.unary == "assignment" else matching.unary
+        unary = start = matching.assignment if self.unary == "assignment" else matching.unary
+        if self.unary == "logits":
+            unary, start = unary / self.output_temperature, matching.assignment
         source, target = matching.structure_source, matching.structure_target
         if self.unary == "scores" and unary.device.type != "mps":
             # Raw scores enter in the third power and nearly cancel: single precision leaves three digits.
             unary, source, target = unary.double(), source.double(), target.double()
+            start = unary
         solution = frank_wolfe(
             unary,
             source,
             target,
             mask,
-            start=unary,
+            start=start,
             weight=self.weight,
             outer=self.outer,
             inner=self.inner,
@@ -107,7 +114,7 @@ class QuadraticConstraint(nn.Module):
         temperature: float = 0.1,
         step: Literal["schedule", "line_search"] = "schedule",
         detach: bool = False,
-        unary: Literal["assignment", "scores"] = "assignment",
+        unary: Unary = "assignment",
         output: Literal["constrained", "residual"] = "constrained",
     ) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 from quadmatch.layers.attributes import Frame
+from quadmatch.layers.quadratic_constraint import Unary
 from quadmatch.layers.refinement import Refine
 from quadmatch.layers.structure import Kernel
 
@@ -61,7 +62,7 @@ class Switches(TypedDict, total=False):
     step: Literal["schedule", "line_search"]
     detach: bool
     sinkhorn_iterations: int
-    unary: Literal["assignment", "scores"]
+    unary: Unary
     """What the constraint starts from and stays near to."""
     output: Literal["constrained", "residual"]
 

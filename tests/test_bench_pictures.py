@@ -38,3 +38,12 @@ def test_sift_keeps_the_same_distance() -> None:
     assert len(points) == 20
     apart = np.linalg.norm(points[:, None] - points, axis=-1) + 1e9 * np.eye(20)
     assert apart.min() >= NEAREST
+
+
+def test_a_level_has_its_images_a_second_and_its_share_of_convolution() -> None:
+    from quadmatch.bench.training import measure_level
+
+    row = measure_level("local", images=1, repeats=1)
+    assert row["ours"] > row["extracted_once_images_a_second"] > 0
+    assert 0 < row["convolution_share"] <= 1
+    assert row["extracted_once_convolution_share"] > 0.5

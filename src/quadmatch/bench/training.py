@@ -1,4 +1,4 @@
-"""Speed of training: level `local` beside level `full`, and what a step of the head costs as batches grow."""
+"""Speed of training: the backbone's levels, and what a step of the head costs as batches grow."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from quadmatch.datasets.annotation import Annotation
 from quadmatch.datasets.gathering import PairBatch, gather_pairs, tabulate
-from quadmatch.features.extractor import FeatureExtractor, build_extractor
+from quadmatch.features.extractor import EXTRACTORS, FeatureExtractor, Level, build_extractor
+from quadmatch.features.throughput import measure_extractor
 from quadmatch.features.trunk import join_entries
 from quadmatch.features.vgg import VGG16
 from quadmatch.losses import false_matching
@@ -35,6 +37,7 @@ def run() -> list[Row]:
     torch.set_num_threads(1)
     try:
         return [
+            *(measure_level(level) for level in EXTRACTORS),
             compare_levels(),
             *(compare_batches(method) for method in ("qcdgm1", "qcdgm2")),
             *count_calls(),
@@ -43,14 +46,33 @@ def run() -> list[Row]:
         torch.set_num_threads(threads)
 
 
+def measure_level(level: Level, **sizes: int) -> Row:
+    """Images a second that one thread trains the backbone on, and extracts once; shares of convolution."""
+    extractor = build_extractor(level, weights=_draw_weights(), precision=PRECISION)
+    measured = measure_extractor(extractor, **sizes)
+    return {
+        "name": f"images a second at level {level}, one thread",
+        "size": "10 keypoints an image",
+        "ours": measured["train"].images_per_second,
+        "convolution_share": measured["train"].convolution_share,
+        "extracted_once_images_a_second": measured["extract"].images_per_second,
+        "extracted_once_convolution_share": measured["extract"].convolution_share,
+    }
+
+
+def _draw_weights() -> dict[str, Tensor]:
+    """VGG16 as it is initialised: as fast as one that was trained."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return VGG16("relu5_3").state_dict()
+
+
 def compare_levels(classes: int = 4, objects: int = 4, keypoints: int = 10) -> Row:
     """A training step of level `local` beside one of level `full`: the same objects, pairs and head."""
     annotations = make_objects(classes, objects, keypoints)
     source, target = list_pairs(classes, objects)
     batch = gather_pairs(tabulate(annotations), source, target)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        weights = VGG16("relu5_3").state_dict()
+    weights = _draw_weights()
     seconds = {}
     for level, repeats in (("local", 5), ("full", 2)):
         extractor = build_extractor(level, weights=weights, precision=PRECISION)

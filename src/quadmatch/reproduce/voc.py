@@ -29,7 +29,7 @@ F1 = TABLE | {
     },
 }
 
-BUDGET = ["training.steps=300", "training.average_decay=0.99"]
+BUDGET = ["training.steps=300", "training.average_decay=0.99", "training.flip=false"]
 WITHOUT = ["head.options.quadratic_constraint=false", "decoding.weight=0.0"]
 
 CONSTRAINT = TABLE | {

@@ -17,7 +17,7 @@ SHARE = 0.4
 """Of the untrained assignment in the mean."""
 ALIKE = (0.3, 0.6)
 """Mean likeness of the untrained match, of at most 2, at which it begins to be taken for the same thing, and is."""
-EDGES = (2.0, 4.0)
+EDGES = (3.0, 6.0)
 """Edges that the untrained match keeps beyond those of the head's at which it begins to be believed, and is."""
 HEAD_WEIGHT, PLAIN_WEIGHT = 0.05, 0.1
 """Of the quadratic term, when the two are decoded to count the edges that they keep."""

@@ -25,7 +25,7 @@ DEFAULT = "default"
 TRAINED = "qcdgm-voc"
 """The trained model that the default one is made of."""
 DOUBT = 0.4
-"""Threshold of its partial matches: as much precision as recall on warps of the training photographs."""
+"""Threshold of its partial matches: about as much precision as recall on warps of the training photographs."""
 FORMAT = 1
 
 

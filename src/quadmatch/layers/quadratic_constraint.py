@@ -29,6 +29,7 @@ class QuadraticStep(nn.Module):
       then add to the scores within one Sinkhorn: what the scores learn from is not flattened by a second.
     - `output`: X itself ("constrained", the paper), or `Sinkhorn((s + share·X) / output_temperature)`
       with the raw scores s ("residual", the released code).
+    - `output_temperature`: that of the Sinkhorn which turns the head's scores into its assignment.
     - `divide`: the released code divides s + share·X by its largest entry in evaluation mode.
     - `outer`, `inner`: the paper's m₁ and m₂; `direction`, `temperature`, `step`, `detach` and
       `sinkhorn_iterations` as in `frank_wolfe`.
@@ -63,14 +64,13 @@ class QuadraticStep(nn.Module):
 
     def forward(self, matching: Matching, mask: Bool[Tensor, "B N M"]) -> Matching:
         """The constrained matching; `earlier` ends with the assignment that came in."""
-        unary = start = matching.assignment if self.unary == "assignment" else matching.unary
+        unary = start = matching.assignment if self.unary != "scores" else matching.unary
         if self.unary == "logits":
-            unary, start = unary / self.output_temperature, matching.assignment
+            unary = matching.unary / self.output_temperature
         source, target = matching.structure_source, matching.structure_target
         if self.unary == "scores" and unary.device.type != "mps":
             # Raw scores enter in the third power and nearly cancel: single precision leaves three digits.
             unary, source, target = unary.double(), source.double(), target.double()
-            start = unary
         solution = frank_wolfe(
             unary,
             source,
@@ -116,6 +116,7 @@ class QuadraticConstraint(nn.Module):
         detach: bool = False,
         unary: Unary = "assignment",
         output: Literal["constrained", "residual"] = "constrained",
+        output_temperature: float = 0.05,
     ) -> None:
         super().__init__()
         self.head = head
@@ -129,6 +130,7 @@ class QuadraticConstraint(nn.Module):
             detach=detach,
             unary=unary,
             output=output,
+            output_temperature=output_temperature,
         )
 
     def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:

@@ -63,7 +63,7 @@ class Switches(TypedDict, total=False):
     detach: bool
     sinkhorn_iterations: int
     unary: Unary
-    """What the constraint starts from and stays near to."""
+    """What the constraint stays near to, and starts from; with "logits" it starts from their assignment."""
     output: Literal["constrained", "residual"]
 
 

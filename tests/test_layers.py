@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from random_pairs import random_pair
 
 from quadmatch.layers.affinity import BilinearAffinity, CosineAffinity, divide_by_largest
-from quadmatch.layers.attributes import NodeAttributes, encode_points
+from quadmatch.layers.attributes import NodeAttributes, centre_points, encode_points
 from quadmatch.layers.cross_graph import concatenate_other, join_graphs, join_nodes
 from quadmatch.layers.graph_conv import GraphConv, normalise_columns
 from quadmatch.layers.nodes import map_nodes
@@ -114,6 +114,38 @@ def test_points_become_attributes():
         box[0, :, :2], torch.tensor([[-0.5, -0.5], [0.5, 0.0], [-0.3828125, -0.34375]])
     )
     torch.testing.assert_close(box[0, 1, 2:6], torch.tensor([1.0, 0.0, 0.0, 1.0]), atol=1e-6, rtol=0)
+
+
+def test_points_in_the_frame_of_their_graph_forget_where_and_how_large_it_is():
+    points = 256 * torch.rand(2, 5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    centred = centre_points(points)
+    torch.testing.assert_close(centred, centre_points(3 * points + torch.tensor([70.0, -9.0])))
+    torch.testing.assert_close(centred.mean(1), torch.zeros(2, 2, dtype=torch.float64))
+    torch.testing.assert_close(
+        centred.square().sum(-1).mean(1).sqrt(), torch.full((2,), 0.25, dtype=torch.float64)
+    )
+    both = encode_points(points, "both", frequencies=1)
+    assert both.shape == (2, 5, 12)
+    torch.testing.assert_close(both[..., 6:8], centred)
+    torch.testing.assert_close(both[..., :6], encode_points(points, "box", frequencies=1))
+
+
+def test_padding_has_no_part_in_the_frame_of_a_graph():
+    points = 256 * torch.rand(1, 4, 2, generator=torch.Generator().manual_seed(1))
+    mask = torch.tensor([[True, True, True, False]])
+    centred = centre_points(points, mask)
+    torch.testing.assert_close(centred[:, :3], centre_points(points[:, :3]))
+    assert not centred[:, 3].any()
+    assert not centre_points(points, torch.zeros_like(mask)).any()
+
+
+def test_a_graph_of_one_place_is_at_its_centre():
+    places = torch.full((1, 3, 2), 77.7, requires_grad=True)
+    centred = centre_points(places)
+    assert centred.abs().max() < 0.01
+    centred.sum().backward()
+    assert places.grad is not None
+    assert places.grad.isfinite().all()
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ HEADS = {
     for preset in ("paper", "released", "compact")
 }
 HEADS |= {name: partial(head, width=16) for name, head in HEADS.items() if name.endswith("compact")}
+HEADS["qcdgm1 graph"] = partial(HEADS["qcdgm1 compact"], frame="both", frequencies=2)
 HEADS["constraint"] = lambda: QuadraticConstraint(PlainHead())
 HEADS["constraint residual"] = lambda: QuadraticConstraint(
     PlainHead(), output="residual", unary="scores", direction="shifted"

@@ -12,23 +12,47 @@ from torch import Tensor, nn
 from quadmatch.layers.nodes import map_nodes
 from quadmatch.layers.structure import normalise_rows
 
-Frame = Literal["direction", "box"]
+Frame = Literal["direction", "box", "graph", "both"]
+FRAMES: tuple[Frame, ...] = ("direction", "box", "graph", "both")
+
+
+def centre_points(
+    points: Float[Tensor, "*B N 2"], mask: Bool[Tensor, "*B N"] | None = None
+) -> Float[Tensor, "*B N 2"]:
+    """Points in the frame of their own graph: from its centre, over four times their root mean square distance to it.
+
+    So most lie within ±½, wherever in the picture the object is and however large; a graph of one place gives
+    zeros, and so does padding.
+    """
+    real = points.new_ones(points.shape[:-1]) if mask is None else mask.to(points.dtype)
+    number = real.sum(-1).clamp(min=1)[..., None, None]
+    offsets = (points - (points * real[..., None]).sum(-2, keepdim=True) / number) * real[..., None]
+    spread = offsets.square().sum((-2, -1), keepdim=True) / number
+    return offsets / (4 * spread.clamp(min=1e-6).sqrt())
 
 
 def encode_points(
-    points: Float[Tensor, "*N 2"], frame: Frame = "box", frequencies: int = 0, extent: float = 256.0
-) -> Float[Tensor, "*N D"]:
-    """The unary geometric prior: coordinates as attributes, [..., 2 + 4·frequencies].
+    points: Float[Tensor, "*B N 2"],
+    frame: Frame = "box",
+    frequencies: int = 0,
+    mask: Bool[Tensor, "*B N"] | None = None,
+    extent: float = 256.0,
+) -> Float[Tensor, "*B N D"]:
+    """The unary geometric prior: coordinates as attributes, [..., 2 + 4·frequencies], twice that for "both".
 
     "direction": p/‖p‖, zero at the corner (what the released code calls normalised coordinates);
-    "box": p/extent − ½. Each frequency k adds the sine and cosine of 2^k·π times the box coordinates.
+    "box": p/extent − ½; "graph": `centre_points`; "both": those of the box, then those of the graph.
+    Each frequency k adds the sine and cosine of 2^k·π times the coordinates (of the box for "direction").
     """
-    if frame not in ("direction", "box"):
-        raise ValueError(f"frame must be 'direction' or 'box', got {frame!r}")
-    box = points / extent - 0.5
-    angles = [box * (pi * 2**k) for k in range(frequencies)]
+    if frame not in FRAMES:
+        raise ValueError(f"frame must be one of {', '.join(map(repr, FRAMES))}, got {frame!r}")
+    if frame == "both":
+        kinds: tuple[Frame, Frame] = ("box", "graph")
+        return torch.cat([encode_points(points, kind, frequencies, mask, extent) for kind in kinds], -1)
+    places = centre_points(points, mask) if frame == "graph" else points / extent - 0.5
+    angles = [places * (pi * 2**k) for k in range(frequencies)]
     waves = [wave for angle in angles for wave in (angle.sin(), angle.cos())]
-    return torch.cat([normalise_rows(points) if frame == "direction" else box, *waves], dim=-1)
+    return torch.cat([normalise_rows(points) if frame == "direction" else places, *waves], dim=-1)
 
 
 class NodeAttributes(nn.Module):
@@ -51,12 +75,12 @@ class NodeAttributes(nn.Module):
     ) -> None:
         super().__init__()
         self.prior, self.frame, self.frequencies = prior, frame, frequencies
-        places = 2 + 4 * frequencies if prior else 0
-        self.channels = channels + places if width is None else width
+        self.places = (2 + 4 * frequencies) * (2 if frame == "both" else 1) if prior else 0
+        self.channels = channels + self.places if width is None else width
         self.dropout = nn.Dropout(dropout)
         self.norm = None if width is None else nn.LayerNorm(channels)
         self.project = None if width is None else nn.Linear(channels, width)
-        self.place = nn.Linear(places, width) if width is not None and prior else None
+        self.place = nn.Linear(self.places, width) if width is not None and prior else None
 
     def forward(
         self,
@@ -65,16 +89,19 @@ class NodeAttributes(nn.Module):
         mask: Bool[Tensor, "B N"] | None = None,
     ) -> Float[Tensor, "B N D"]:
         """Attributes of every node, zero on padding if a mask says where that is."""
-        return map_nodes(self._describe, torch.cat([features, points.to(features.dtype)], -1), mask)
+        if self.prior:
+            places = encode_points(points.to(features.dtype), self.frame, self.frequencies, mask)
+            features = torch.cat([features, places], -1)
+        return map_nodes(self._describe, features, mask)
 
     def _describe(self, nodes: Float[Tensor, "*N C"]) -> Float[Tensor, "*N D"]:
-        """Attributes of nodes whose last two channels are their points."""
-        places = encode_points(nodes[..., -2:], self.frame, self.frequencies)
-        features: Tensor = nodes[..., :-2]
+        """Attributes of nodes whose last channels are the encoded points, if there are any."""
+        features: Tensor
+        features, places = nodes.tensor_split([nodes.shape[-1] - self.places], -1)
         if self.norm is not None:
             features = self.norm(features)
         features = self.dropout(features)
         if self.project is None:
-            return torch.cat([features, places], dim=-1) if self.prior else features
+            return torch.cat([features, places], dim=-1)
         features = self.project(features)
         return features if self.place is None else features + self.place(places)

@@ -31,7 +31,7 @@ class Switches(TypedDict, total=False):
     widen: bool
     """Where `width` is None, `channels` more."""
     frame: Frame
-    """Coordinates as a direction from the image's corner, or in the frame of the box."""
+    """Coordinates as a direction from the image's corner, in the frame of the box, of their own graph, or of both."""
     frequencies: int
     """Sines and cosines that the geometric prior adds to the coordinates."""
     project: bool

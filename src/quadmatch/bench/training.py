@@ -14,6 +14,7 @@ from torch import Tensor
 
 from quadmatch.datasets.annotation import Annotation
 from quadmatch.datasets.gathering import PairBatch, gather_pairs, tabulate
+from quadmatch.experiment import read_experiment
 from quadmatch.features.extractor import EXTRACTORS, FeatureExtractor, Level, build_extractor
 from quadmatch.features.throughput import measure_extractor
 from quadmatch.features.trunk import join_entries
@@ -28,6 +29,7 @@ from quadmatch.subjects import Stored
 
 Row = dict[str, Any]
 METHOD = "qcdgm2"
+EXPERIMENTS = ("qcdgm1_willow", "qcdgm2_willow", "qcdgm1_voc", "qcdgm2_voc")
 PRECISION = "float32,channels_last,1"
 
 
@@ -39,7 +41,7 @@ def run() -> list[Row]:
         return [
             *(measure_level(level) for level in EXTRACTORS),
             compare_levels(),
-            *(compare_batches(method) for method in ("qcdgm1", "qcdgm2")),
+            *(compare_batches(experiment) for experiment in EXPERIMENTS),
             *count_calls(),
         ]
     finally:
@@ -83,13 +85,17 @@ def compare_levels(classes: int = 4, objects: int = 4, keypoints: int = 10) -> R
     return make_row("step at level local, beside full", size, seconds["local"], seconds["full"], 15.0)
 
 
-def compare_batches(method: str = METHOD, small: int = 8, large: int = 32) -> Row:
-    """A step of the head on a large batch beside four times as much as one on a small batch may take."""
-    seconds = {count: time_best(make_head_step(method, count, 10, 20), 7) for count in (small, large)}
+def compare_batches(experiment: str, small: int = 8, large: int = 32) -> Row:
+    """A step of an experiment's head on a large batch, beside one on a small batch."""
+    head = read_experiment(experiment).head
+    seconds = {
+        count: time_best(make_head_step(head.method, count, 10, 20, **head.options), 7)
+        for count in (small, large)
+    }
     ratio = seconds[large] / seconds[small]
     return {
-        "name": f"step of the head of {method}, batch {large} over batch {small}",
-        "size": "10 to 20 keypoints",
+        "name": f"step of the head of {experiment}, batch {large} over batch {small}",
+        "size": f"10 to 20 keypoints, width {head.options['width']}",
         "ours": seconds[large],
         "peer": seconds[small],
         "ratio": ratio,
@@ -194,7 +200,7 @@ def make_head_step(method: str, pairs: int, fewest: int, most: int, **options: A
 
     nodes = batch.pairs.mask.shape[1:]
     features = draw(nodes[0]), draw(nodes[1])
-    head, loss = METHODS[method](preset="compact", **options), false_matching()
+    head, loss = METHODS[method](**{"preset": "compact"} | options), false_matching()
     optimiser = build_optimiser(head, TrainingSection())
 
     def step() -> None:

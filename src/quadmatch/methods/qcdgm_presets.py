@@ -118,7 +118,7 @@ RELEASED: Switches = {
 COMPACT: Switches = {
     **PAPER,
     "cross_graph": True,
-    "width": 1024,
+    "width": 512,
     "frame": "box",
     "project": True,
     "form": "released",

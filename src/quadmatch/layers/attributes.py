@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import pi
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,7 +13,7 @@ from quadmatch.layers.nodes import map_nodes
 from quadmatch.layers.structure import normalise_rows
 
 Frame = Literal["direction", "box", "graph", "both"]
-FRAMES: tuple[Frame, ...] = ("direction", "box", "graph", "both")
+FRAMES: tuple[Frame, ...] = get_args(Frame)
 
 
 def centre_points(
@@ -74,7 +74,7 @@ class NodeAttributes(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.prior, self.frame, self.frequencies = prior, frame, frequencies
+        self.frame, self.frequencies = frame, frequencies
         self.places = (2 + 4 * frequencies) * (2 if frame == "both" else 1) if prior else 0
         self.channels = channels + self.places if width is None else width
         self.dropout = nn.Dropout(dropout)
@@ -89,7 +89,7 @@ class NodeAttributes(nn.Module):
         mask: Bool[Tensor, "B N"] | None = None,
     ) -> Float[Tensor, "B N D"]:
         """Attributes of every node, zero on padding if a mask says where that is."""
-        if self.prior:
+        if self.places:
             places = encode_points(points.to(features.dtype), self.frame, self.frequencies, mask)
             features = torch.cat([features, places], -1)
         return map_nodes(self._describe, features, mask)

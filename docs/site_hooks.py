@@ -113,9 +113,7 @@ def convert_notebook(notebook: Any, name: str) -> tuple[str, dict[str, bytes]]:
                 pictures[file] = base64.b64decode(data["image/png"])
                 parts.append(f"![What the cell above draws]({file})")
             elif text := output.get("text", data.get("text/plain", "")):
-                parts.append(
-                    f"<div class='notebook-output' markdown>\n\n```text\n{clean(text)}\n```\n\n</div>"
-                )
+                parts.append(f"<div class='notebook-output' markdown>\n\n```text\n{clean(text)}\n```\n\n</div>")
     ran = any(cell.get("outputs") for cell in notebook.cells)
     note = "" if ran else " It is shown here without its outputs: run it to see them."
     parts.insert(1, f'*This page is the notebook <a href="{name}.ipynb" download>{name}.ipynb</a>.{note}*')

@@ -3,15 +3,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from masked_objective import compute_objective
 from random_pairs import random_pair
 from scipy.optimize import linear_sum_assignment
 
 from quadmatch import GraphPair, Matching, collate
 from quadmatch.decode import decode
-from quadmatch.solvers.frank_wolfe import quadratic_objective
-from quadmatch.solvers.sinkhorn import sinkhorn
+from quadmatch.solvers.linear.sinkhorn import sinkhorn
+from quadmatch.solvers.quadratic.objective import quadratic_objective
 
 sizes = st.integers(0, 6)
 seeds = st.integers(0, 999)
@@ -49,7 +50,7 @@ def test_never_worse_than_hungarian_alone(n, m, seed, weight, binary, masked):
     if binary:
         a, b = pair.source.adjacency, pair.target.adjacency
     before, after = (
-        quadratic_objective(x, matching.assignment, a, b, weight=weight, masked_residual=masked)
+        compute_objective(x, matching.assignment, a, b, weight=weight, masked=masked)
         for x in (hungarian, solution.assignment)
     )
     assert float(after) <= float(before) + 1e-9
@@ -71,9 +72,9 @@ def test_closer_than_hungarian_to_the_best_of_all_permutations():
             values.expand(len(every), -1, -1)
             for values in (matching.assignment, matching.structure_source, matching.structure_target)
         )
-        best = quadratic_objective(every, unary, a, b).min()
+        best = quadratic_objective(every, unary, a, b, weight=0.1).min()
         found = [decode(matching, pair.mask, weight=weight).assignment for weight in (0.0, 0.1)]
-        worth = [quadratic_objective(x, unary[:1], a[:1], b[:1]) for x in found]
+        worth = [quadratic_objective(x, unary[:1], a[:1], b[:1], weight=0.1) for x in found]
         gaps += torch.cat(worth) - best
     assert 0 <= gaps[1] < 0.7 * gaps[0]
 
@@ -102,9 +103,86 @@ def test_batch_mates_and_gradients_stay_out():
     assert not together.assignment.requires_grad
     for b, (matching, pair) in enumerate(made):
         n, m = matching.unary.shape[1:]
-        binary = replace(
-            matching, structure_source=pair.source.adjacency, structure_target=pair.target.adjacency
-        )
+        binary = replace(matching, structure_source=pair.source.adjacency, structure_target=pair.target.adjacency)
         alone = decode(binary, pair.mask)
         assert torch.allclose(alone.objective[0], together.objective[b])
         assert not together.assignment[b][~batch.mask[b]].any()
+
+
+def _solve(scores: torch.Tensor) -> torch.Tensor:
+    chosen = torch.zeros_like(scores)
+    chosen[linear_sum_assignment(scores.numpy(), maximize=True)] = 1
+    return chosen
+
+
+def _follow_the_published_loops(
+    x: torch.Tensor, unary: torch.Tensor, a: torch.Tensor, b: torch.Tensor, weight: float, masked: bool
+) -> torch.Tensor:
+    """Ten rounds of ten steps, written out for one pair."""
+    for _ in range(10):
+        for k in range(10):
+            u = a * (a - x @ b @ x.T) if masked else a - x @ b @ x.T
+            gradient = -2 * weight * (u.T @ x @ b + u @ x @ b.T) - (1 - weight) * unary
+            x = x + 2 / (k + 2) * (_solve(-gradient) - x)
+        x = _solve(x)
+    return x
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 9), st.integers(1, 9), seeds, st.sampled_from([0.1, 0.5]))
+def test_the_published_inferences_are_their_loops(n, m, seed, weight):
+    matching, pair = _random(n, m, seed)
+    found, unary = matching.assignment[0], matching.unary[0].exp()
+    deep = matching.structure_source[0], matching.structure_target[0]
+    binary = pair.source.adjacency[0], pair.target.adjacency[0]
+    printed = decode(matching, pair.mask, weight=weight, algorithm="paper")
+    wanted = _follow_the_published_loops(found, unary, *deep, weight, masked=False)
+    assert torch.equal(printed.assignment[0], wanted)
+    worth = quadratic_objective(wanted[None], unary[None], *(one[None] for one in deep), weight=weight)
+    torch.testing.assert_close(printed.objective, worth)
+    released = decode(matching, pair.mask, weight=weight, algorithm="released")
+    wanted = _follow_the_published_loops(_solve(found), found, *binary, weight, masked=True)
+    assert torch.equal(released.assignment[0], wanted)
+    worth = compute_objective(wanted[None], found[None], *(one[None] for one in binary), weight=weight, masked=True)
+    torch.testing.assert_close(released.objective, worth)
+
+
+def test_published_inferences_are_others_than_the_descent():
+    made = [_random(8, 8, seed) for seed in range(40)]
+    found = {
+        name: [decode(matching, pair.mask, weight=0.3, **options).assignment for matching, pair in made]
+        for name, options in {
+            "descent": {},
+            "paper": {"algorithm": "paper"},
+            "released": {"algorithm": "released"},
+            "alike": {"binary_structure": True, "masked_residual": True},
+        }.items()
+    }
+    for one, other in itertools.combinations(found, 2):
+        same = sum(torch.equal(a, b) for a, b in zip(found[one], found[other]))
+        assert same < len(made), (one, other)
+
+
+@pytest.mark.parametrize("algorithm", ["paper", "released"])
+def test_published_inferences_in_a_batch_with_a_threshold_and_with_huge_scores(algorithm):
+    made = [_random(4, 5, 1), _random(7, 3, 2), _random(6, 6, 3)]
+    batch = collate([pair for _, pair in made])
+    wide = {name: torch.zeros(batch.mask.shape, dtype=torch.float64) for name in ("unary", "assignment")}
+    for row, (matching, _) in enumerate(made):
+        n, m = matching.unary.shape[1:]
+        for name, values in wide.items():
+            values[row, :n, :m] = getattr(matching, name)[0]
+            values[row, n:] = 0.3 if name == "unary" else 0  # what lies on padding counts for nothing
+    joined = Matching(**wide, structure_source=batch.source.adjacency, structure_target=batch.target.adjacency)
+    together = decode(joined, batch.mask, algorithm=algorithm)
+    some = decode(joined, batch.mask, algorithm=algorithm, threshold=0.3).assignment
+    for row, (matching, pair) in enumerate(made):
+        n, m = matching.unary.shape[1:]
+        binary = replace(matching, structure_source=pair.source.adjacency, structure_target=pair.target.adjacency)
+        alone = decode(binary, pair.mask, algorithm=algorithm)
+        assert torch.equal(together.assignment[row, :n, :m], alone.assignment[0])
+        assert torch.equal(some[row, :n, :m], alone.assignment[0] * (matching.assignment[0] > 0.3))
+    huge = replace(joined, unary=joined.unary * 1e6)
+    assert decode(huge, batch.mask, algorithm=algorithm).objective.isfinite().all()
+    with pytest.raises((ValueError, TypeError), match="algorithm"):  # tests check annotations first
+        decode(joined, batch.mask, algorithm="printed")

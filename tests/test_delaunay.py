@@ -21,9 +21,7 @@ def _points(rows: list[tuple[float, float]], scale: float = 1.0) -> torch.Tensor
 
 
 @pytest.mark.parametrize("construction", EVERY)
-@given(
-    rows=grid | anywhere | nearly_a_line, scale=st.sampled_from([1.0, 1e-200, 1e305]), seed=st.integers(0, 9)
-)
+@given(rows=grid | anywhere | nearly_a_line, scale=st.sampled_from([1.0, 1e-200, 1e305]), seed=st.integers(0, 9))
 def test_every_construction_is_a_defined_graph(construction, rows, scale, seed):
     points = _points(rows, scale)
     graph = construction(points)

@@ -11,7 +11,8 @@ from torch.nn.functional import pad
 
 from quadmatch import Graph, GraphPair, Matching, collate
 from quadmatch.losses import LOSSES, false_matching, hungarian_attention
-from quadmatch.solvers.sinkhorn import sinkhorn
+from quadmatch.matching import Stage
+from quadmatch.solvers.linear.sinkhorn import sinkhorn
 
 FACTORIES = {**LOSSES, "released": lambda **options: false_matching(reading="released", **options)}
 every_loss = pytest.mark.parametrize("name", FACTORIES)
@@ -29,12 +30,11 @@ def _pair(shape: tuple[int, int], seed: int) -> GraphPair:
 def _matching(pair: GraphPair, seed: int, earlier: int = 0) -> Matching:
     generator = torch.Generator().manual_seed(seed)
     made = [
-        sinkhorn(
-            torch.randn(pair.mask.shape, generator=generator, dtype=torch.float64), pair.mask, temperature=1.0
-        )
+        sinkhorn(torch.randn(pair.mask.shape, generator=generator, dtype=torch.float64), pair.mask, temperature=1.0)
         for _ in range(earlier + 1)
     ]
-    return Matching(made[0], made[0], pair.source.adjacency, pair.target.adjacency, tuple(made[1:]))
+    stages = tuple(Stage(one, one) for one in made[1:])
+    return Matching(made[0], made[0], pair.source.adjacency, pair.target.adjacency, stages)
 
 
 def _perfect(pair: GraphPair) -> Matching:
@@ -85,15 +85,11 @@ def _compute_by_loops(name: str, matching: Matching, pair: GraphPair) -> float:
 
 
 @every_loss
-@given(
-    st.lists(st.tuples(st.integers(2, 4), st.integers(2, 4)), min_size=1, max_size=3), st.integers(0, 1000)
-)
+@given(st.lists(st.tuples(st.integers(2, 4), st.integers(2, 4)), min_size=1, max_size=3), st.integers(0, 1000))
 def test_equals_its_formula_in_loops(name, shapes, seed):
     pair = collate([_pair(shape, seed + k) for k, shape in enumerate(shapes)])
     matching = _matching(pair, seed)
-    matching = replace(
-        matching, assignment=0.9 * matching.assignment
-    )  # no entry at 1: its logarithm is clamped
+    matching = replace(matching, assignment=0.9 * matching.assignment)  # no entry at 1: its logarithm is clamped
     loss = FACTORIES[name]()(matching, pair)
     assert float(loss) == pytest.approx(_compute_by_loops(name, matching, pair), rel=1e-9)
 
@@ -115,7 +111,7 @@ def test_padding_never_changes_a_loss(name, shapes, seed, extra):
         widen(matching.assignment),
         source.adjacency,
         target.adjacency,
-        tuple(widen(values) for values in matching.earlier),
+        tuple(Stage(widen(one.unary), widen(one.assignment)) for one in matching.earlier),
     )
     wide = GraphPair(source, target, widen(pair.truth))
     torch.testing.assert_close(loss(larger, wide), loss(matching, pair), rtol=1e-12, atol=1e-12)
@@ -166,9 +162,10 @@ def test_gradients(name, shape):
     loss = FACTORIES[name](earlier=0.3)
 
     def compute(assignment: torch.Tensor, *earlier: torch.Tensor) -> torch.Tensor:
-        return loss(replace(matching, assignment=assignment, earlier=earlier), pair)
+        stages = tuple(Stage(matching.unary, one) for one in earlier)
+        return loss(replace(matching, assignment=assignment, earlier=stages), pair)
 
-    every = (matching.assignment, *matching.earlier)
+    every = (matching.assignment, *(stage.assignment for stage in matching.earlier))
     inputs = [(0.9 * values + 0.02 * pair.mask).requires_grad_() for values in every]
     assert torch.autograd.gradcheck(compute, inputs)
 
@@ -179,11 +176,23 @@ def test_earlier_layers_count_as_much_as_asked(name):
     matching = _matching(pair, 3, earlier=2)
     alone = [
         FACTORIES[name]()(replace(matching, assignment=x), pair)
-        for x in (matching.assignment, *matching.earlier)
+        for x in (matching.assignment, *(stage.assignment for stage in matching.earlier))
     ]
-    together = FACTORIES[name](earlier=0.5)(matching, pair)
-    torch.testing.assert_close(together, alone[0] + 0.25 * (alone[1] + alone[2]))
+    together = FACTORIES[name](earlier=0.6)(matching, pair)
+    torch.testing.assert_close(together, alone[0] + 0.2 * (alone[0] + alone[1] + alone[2]))
     torch.testing.assert_close(FACTORIES[name]()(matching, pair), alone[0])
+
+
+def test_a_constraint_changes_nothing_but_the_last_assignment_that_is_supervised():
+    """Trained with the constraint or without, as many assignments are compared with the truth."""
+    pair = collate([_pair((4, 5), 1)])
+    plain = _matching(pair, 3, earlier=1)
+    constrained = replace(plain, assignment=plain.assignment.flip(1), unconstrained=plain.assignment)
+    assert len(plain.stages) == len(constrained.stages) == 2
+    loss, alone = LOSSES["false_matching"](earlier=0.5), LOSSES["false_matching"]()
+    torch.testing.assert_close(
+        loss(constrained, pair) - alone(constrained, pair), loss(plain, pair) - alone(plain, pair)
+    )
 
 
 @given(st.integers(1, 6), st.integers(0, 100))

@@ -6,19 +6,21 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from random_pairs import make_features, random_graph
 from torch import nn
 
-import quadmatch.subjects as subjects_module
+import quadmatch.features.prepared as prepared_module
 from quadmatch.datasets.gathering import gather_pairs, tabulate
 from quadmatch.datasets.photo_warps import photo_warps
-from quadmatch.decode import ITERATIONS, LARGE, limit_iterations
-from quadmatch.features.extractor import build_extractor
+from quadmatch.datasets.picture import make_picture, pair_pictures
+from quadmatch.decode import ITERATIONS, LARGE, decode, limit_iterations
+from quadmatch.features.levels import build_extractor
 from quadmatch.features.vgg import VGG16
+from quadmatch.graph import GraphPair, PairBatch
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
-from quadmatch.matcher import Matcher, relocate
-from quadmatch.matching import Features
+from quadmatch.matcher import Matcher
+from quadmatch.matching import Matching
 from quadmatch.methods.dot_product import DotProduct
-from quadmatch.subjects import Request, pair_requests
 
 RANDOM = np.random.default_rng(0)
 PICTURE = RANDOM.integers(0, 256, (48, 64, 3), dtype=np.uint8)
@@ -35,7 +37,7 @@ def extractor():
 
 @pytest.fixture(scope="module")
 def matcher(extractor) -> Matcher:
-    return Matcher(extractor, QuadraticConstraint(DotProduct(temperature=0.02), outer=1)).eval()
+    return Matcher(extractor, QuadraticConstraint(DotProduct(temperature=0.02), outer=1), decoding={}).eval()
 
 
 def test_a_picture_matches_itself_in_the_users_order(matcher) -> None:
@@ -73,7 +75,7 @@ def test_lists_give_what_single_pairs_give_and_prepare_each_picture_once(matcher
     seen = []
     extract = matcher.features.extract
     monkeypatch.setattr(matcher.features, "extract", lambda i, p: seen.append(len(i)) or extract(i, p))
-    monkeypatch.setattr(subjects_module, "ENTRIES", 100)
+    monkeypatch.setattr(prepared_module, "ENTRIES", 100)
     several = matcher.match(images, points, targets, goals)
     assert sum(seen) == 5
     for one, alone in zip(several, single):
@@ -94,7 +96,7 @@ def test_boxes_say_what_is_seen(matcher) -> None:
 
 
 def test_constraint_off_is_a_plain_head(matcher, extractor) -> None:
-    plain = Matcher(extractor, DotProduct(temperature=0.02), weight=0.0)
+    plain = Matcher(extractor, DotProduct(temperature=0.02))
     expected = plain.match(PICTURE, POINTS, PICTURE[::-1], POINTS[::-1])
     found = matcher.match(PICTURE, POINTS, PICTURE[::-1], POINTS[::-1], constraint=False)
     assert np.array_equal(found.pairs, expected.pairs)
@@ -118,9 +120,9 @@ def test_bad_input_is_named(matcher, tmp_path) -> None:
     (tmp_path / "bad.jpg").write_bytes(b"bad")
     with pytest.raises(ValueError, match=r"image_b: cannot read the picture .*bad\.jpg"):
         matcher.match(PICTURE, POINTS, tmp_path / "bad.jpg", POINTS)
-    with pytest.raises(ValueError, match=r"points of image_b\[1\] must be finite"):
+    with pytest.raises(ValueError, match=r"points of image_b\[1\]: keypoint '0' must be finite"):
         matcher.match([PICTURE] * 2, [POINTS] * 2, [PICTURE] * 2, [POINTS, POINTS * np.nan])
-    with pytest.raises(ValueError, match=r"points of image_a must have the shape \[K, 2\]"):
+    with pytest.raises(ValueError, match=r"points of image_a: keypoint '0' needs two numbers"):
         matcher.match(PICTURE, POINTS.T, PICTURE, POINTS)
     with pytest.raises(ValueError, match="box of image_a"):
         matcher.match(PICTURE, POINTS, PICTURE, POINTS, box_a=(5, 5, 5, 5))
@@ -131,13 +133,13 @@ def test_bad_input_is_named(matcher, tmp_path) -> None:
     with pytest.raises(ValueError, match="2 pictures, 1 lists of points and 2 boxes"):
         matcher.match([PICTURE] * 2, [POINTS], [PICTURE] * 2, [POINTS] * 2)
     with pytest.raises(TypeError, match="FeatureExtractor"):
-        Matcher(nn.Identity(), DotProduct()).prepare([Request(PICTURE, POINTS)])
+        Matcher(nn.Identity(), DotProduct()).prepare([make_picture(PICTURE, POINTS)])
 
 
-def test_requests_of_one_object_are_one() -> None:
+def test_pictures_that_are_the_same_are_one() -> None:
     given = ["a.png", "b.png"], [POINTS, POINTS], ["b.png", "b.png"], [POINTS, POINTS + 1]
-    requests, source, target = pair_requests(*given)
-    assert [(one.image, one.name) for one in requests] == [
+    pictures, source, target = pair_pictures(*given)
+    assert [(one.image, one.name) for one in pictures] == [
         ("a.png", "image_a[0]"),
         ("b.png", "image_a[1]"),
         ("b.png", "image_b[1]"),
@@ -155,7 +157,7 @@ def test_features_are_gathered_by_pair() -> None:
     objects = photo_warps(split="test", views=2, keypoints=4)[:4]
     table = tabulate(objects)
     batch = gather_pairs(table, np.array([2, 0, 3]), np.array([3, 1, 2]))
-    features = Features(torch.rand(4, 4, 3), torch.rand(4, 4, 3), torch.rand(4, 2))
+    features = make_features(torch.rand(4, 4, 3), torch.rand(4, 4, 3), torch.rand(4, 2))
     head = Recorder()
     Matcher(nn.Identity(), head).compare(features, batch)
     source, target = head.seen
@@ -163,25 +165,75 @@ def test_features_are_gathered_by_pair() -> None:
         assert torch.equal(source.local[row], features.local[left, batch.source_nodes[row]])
         assert torch.equal(target.edge[row], features.edge[right, batch.target_nodes[row]])
         assert torch.equal(target.whole[row], features.whole[right])
-    chosen = torch.tensor([3, 1, 0, 2])
-    smaller = Features(features.local[chosen], features.edge[chosen], features.whole[chosen])
-    Matcher(nn.Identity(), head).compare(smaller, relocate(batch, chosen))
-    assert torch.equal(head.seen[0].local, source.local)
-    assert torch.equal(head.seen[1].whole, target.whole)
-    with pytest.raises(ValueError, match="every object"):
-        relocate(batch, torch.tensor([0, 1]))
+
+
+def _make_batch(size: int) -> PairBatch:
+    graph = random_graph(size, torch.Generator().manual_seed(0))
+    nodes = torch.arange(size)[None]
+    pair = GraphPair(graph, graph, torch.eye(size, dtype=torch.bool)[None])
+    return PairBatch(pair, torch.tensor([0]), torch.tensor([0]), nodes, nodes)
+
+
+def _make_matching(diagonal: list[float], structure: torch.Tensor) -> Matching:
+    soft = torch.diag(torch.tensor(diagonal, dtype=torch.float64))[None]
+    return Matching(soft, soft, structure, structure)
+
+
+def test_a_partial_match_drops_pairs_that_only_their_edges_hold() -> None:
+    """The half at the end: edges alone make the discrete constraint keep a pair below the threshold."""
+    batch = _make_batch(6)
+    structure = 3 * batch.pairs.source.adjacency
+    matching = _make_matching([0.9, 0.9, 0.9, 0.9, 0.9, 0.1], structure)
+    held = decode(matching, batch.pairs.mask, threshold=0.2, weight=0.5).assignment[0]
+    assert held[5, 5] == 1
+    matcher = Matcher(nn.Identity(), DotProduct(), decoding={"weight": 0.5}, threshold=0.2)
+    found = matcher.decode(matching, batch, partial=True).assignment[0]
+    assert torch.equal(found, torch.diag(torch.tensor([1.0, 1, 1, 1, 1, 0], dtype=torch.float64)))
+    assert torch.equal(matcher.decode(matching, batch).assignment[0], torch.eye(6, dtype=torch.float64))
+
+
+def test_a_partial_match_is_searched_under_its_threshold() -> None:
+    """The half in the search: a poor pair that is dropped only at the end would take two good ones apart."""
+    soft = torch.tensor([[[0.6, 0.55], [0.55, 0.1]]], dtype=torch.float64)
+    empty = torch.zeros(1, 2, 2, dtype=torch.float64)
+    matching = Matching(soft, soft, empty, empty)
+    batch = _make_batch(2)
+    matcher = Matcher(nn.Identity(), DotProduct(), threshold=0.5)
+    # Without a threshold 0.55 + 0.55 beats 0.6 + 0.1; counted from 0.5 on, the two are worth as much as the one.
+    assert matcher.decode(matching, batch).assignment[0].tolist() == [[0, 1], [1, 0]]
+    matcher.threshold = 0.52
+    assert matcher.decode(matching, batch, partial=True).assignment[0].tolist() == [[1, 0], [0, 0]]
+
+
+def test_switches_of_decoding_reach_decode() -> None:
+    generator = torch.Generator().manual_seed(1)
+    scores = torch.rand(1, 7, 7, generator=generator, dtype=torch.float64)
+    batch = _make_batch(7)
+    weighted = [torch.rand(1, 7, 7, generator=generator, dtype=torch.float64) * 2 for _ in range(2)]
+    other = random_graph(7, torch.Generator().manual_seed(5)).adjacency
+    matching = Matching(scores, scores, weighted[0] * batch.pairs.source.adjacency, weighted[1] * other)
+    found = []
+    for options in (
+        {},
+        {"weight": 0.6},
+        {"weight": 0.6, "binary_structure": True},
+        {"weight": 0.6, "masked_residual": True},
+        {"weight": 0.6, "algorithm": "paper"},
+        {"weight": 0.6, "algorithm": "released"},
+    ):
+        solution = Matcher(nn.Identity(), DotProduct(), decoding=options).decode(matching, batch)
+        wanted = decode(matching, batch.pairs.mask, **options)
+        assert torch.equal(solution.assignment, wanted.assignment)
+        assert torch.equal(solution.objective, wanted.objective)
+        found.append(round(float(wanted.objective), 6))
+    assert len(set(found)) == len(found)
 
 
 def test_large_graphs_take_fewer_steps_and_are_matched_alone(matcher) -> None:
     assert limit_iterations(0, 5) == limit_iterations(300, 400) == ITERATIONS
     assert 2 == limit_iterations(2000, 2000) < limit_iterations(600, 600) < ITERATIONS
     side = int(LARGE**0.5) + 1
-    few, many = (
-        matcher.prepare([Request(PICTURE, RANDOM.uniform(0, 48, (count, 2)))])[0] for count in (2, side)
-    )
-    subjects = [few, many, many, few]
-    sizes = [
-        batch.pairs.pairs.truth.shape
-        for batch in subjects_module.pair_up(subjects, [0, 1, 2, 3], [3, 2, 1, 0])
-    ]
+    few, many = (matcher.prepare([make_picture(PICTURE, RANDOM.uniform(0, 48, (count, 2)))])[0] for count in (2, side))
+    prepared = [few, many, many, few]
+    sizes = [batch.pairs.pairs.truth.shape for batch in prepared_module.pair_up(prepared, [0, 1, 2, 3], [3, 2, 1, 0])]
     assert sizes == [(1, 2, 2), (1, side, side), (1, side, side), (1, 2, 2)]

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from quadmatch.matching import Matching
-from quadmatch.solvers.frank_wolfe import frank_wolfe_hard, quadratic_objective
-from quadmatch.solvers.hungarian import hungarian
-from quadmatch.solvers.solution import Solution
+from quadmatch.matching import Matching, Solution
+from quadmatch.solvers.linear.hungarian import hungarian
+from quadmatch.solvers.quadratic.frank_wolfe_hard import frank_wolfe_hard
+from quadmatch.solvers.quadratic.frank_wolfe_rounds import frank_wolfe_rounds
+from quadmatch.solvers.quadratic.objective import quadratic_objective
 
 ITERATIONS, LARGE = 30, 2**17
 """Steps of the discrete constraint, and the entries of an assignment beyond which there are fewer."""
+ROUNDS, EXPONENT = 10, 200.0
+"""Rounds of the published algorithms at most, and the largest score whose exponential is taken."""
+Algorithm = Literal["descent", "paper", "released"]
 
 
 @torch.no_grad()
@@ -25,38 +31,58 @@ def decode(
     weight: float = 0.1,
     threshold: float | None = None,
     iterations: int = 30,
+    algorithm: Algorithm = "descent",
     masked_residual: bool = False,
     binary_structure: bool = False,
 ) -> Solution:
     """Permutation that lowers `weight ‖A − X B Xᵀ‖² − (1 − weight) Σ S ∘ X`, S the soft assignment.
 
-    Starts from the Hungarian match of S and is never worse than it; `weight=0` is that match itself.
-    With a `threshold`, a pair whose assignment is not worth it stays unmatched. The structures are the
-    head's own (the paper); `binary_structure` compares which edges exist only and `masked_residual`
-    counts only edges of the source that are missing in the target (together: the released code).
+    Starts from the Hungarian match of S and is never worse than it; `weight=0` is that match itself. With a
+    `threshold`, a pair whose assignment is not worth it stays unmatched. The structures are the head's own;
+    `binary_structure` compares which edges exist only and `masked_residual` counts only edges of the source
+    that are missing in the target.
+
+    That is the `algorithm` "descent": exact steps, the best permutation met. What was published takes steps
+    2/(k+2) in rounds and the last permutation (`frank_wolfe_rounds`): "paper" with exp(scores) in place of S, as
+    the paper prints it; "released" on binary structures with the masked residual, as its authors' code does.
     """
+    if algorithm not in get_args(Algorithm):
+        raise ValueError(f"algorithm must be one of {', '.join(get_args(Algorithm))}, got {algorithm!r}")
+    released = algorithm == "released"
     source, target = matching.structure_source, matching.structure_target
-    if binary_structure:
+    if binary_structure or released:
         source, target = (source != 0).to(source.dtype), (target != 0).to(target.dtype)
     if weight == 0:
         best = hungarian(matching.assignment, mask, threshold=threshold)
         objective = quadratic_objective(best, matching.assignment, source, target, weight=0.0)
         batch = torch.ones(len(best), dtype=torch.bool, device=best.device)
         return Solution(best, objective, torch.zeros_like(batch, dtype=torch.long), batch)
-    return frank_wolfe_hard(
-        matching.assignment,
-        source,
-        target,
-        mask,
-        weight=weight,
-        iterations=iterations,
-        partial=threshold,
-        masked_residual=masked_residual,
+    masked = masked_residual or released
+    if algorithm == "descent":
+        return frank_wolfe_hard(
+            matching.assignment,
+            source,
+            target,
+            mask,
+            weight=weight,
+            iterations=iterations,
+            partial=threshold,
+            masked_residual=masked,
+        )
+    # The printed start is X itself, the released one its permutation.
+    start = hungarian(matching.assignment, mask) if released else matching.assignment
+    unary = matching.assignment if released else matching.unary.double().clamp(max=EXPONENT).exp()
+    rounds = min(ROUNDS, iterations)
+    found = frank_wolfe_rounds(
+        unary, source, target, mask, start=start, weight=weight, outer=rounds, masked_residual=masked
     )
+    if threshold is None:
+        return found
+    return replace(found, assignment=found.assignment * (matching.assignment > threshold))
 
 
 def limit_iterations(rows: int, columns: int) -> int:
     """Steps for graphs of these sizes: a step is cubic, and thousands of keypoints should not hang."""
-    # Pairs so large are matched one by one (`subjects.ENTRIES`), so that no batch mate decides on this.
+    # Pairs so large are matched one by one (`prepared.ENTRIES`), so that no batch mate decides on this.
     share = min(1.0, LARGE / max(rows * columns, 1))
     return max(2, round(ITERATIONS * math.pow(share, 1.5)))

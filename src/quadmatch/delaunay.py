@@ -66,11 +66,7 @@ def nearest(points: Float[Tensor, "N 2"], k: int = 6) -> Float[Tensor, "N N"]:
     return torch.from_numpy((close | close.T).astype(np.float32)).to(points)
 
 
-CONSTRUCTIONS: dict[str, Construction] = {
-    "delaunay": delaunay,
-    "fully_connected": fully_connected,
-    "nearest": nearest,
-}
+CONSTRUCTIONS: dict[str, Construction] = {"delaunay": delaunay, "fully_connected": fully_connected, "nearest": nearest}
 
 
 def build_graph(points: Float[Tensor, "N 2"], construction: str | Construction = "delaunay") -> Graph:
@@ -78,9 +74,7 @@ def build_graph(points: Float[Tensor, "N 2"], construction: str | Construction =
     if isinstance(construction, str):
         if construction not in CONSTRUCTIONS:
             known = ", ".join(CONSTRUCTIONS)
-            raise ValueError(
-                f"build_graph: construction must be one of {known} or a function; got {construction!r}"
-            )
+            raise ValueError(f"build_graph: construction must be one of {known} or a function; got {construction!r}")
         construction = CONSTRUCTIONS[construction]
     mask = torch.ones(1, len(points), dtype=torch.bool, device=points.device)
     return Graph(points[None], mask, construction(points)[None])

@@ -1,28 +1,122 @@
-"""Files that appear whole or not at all."""
+"""Files and folders that appear whole or not at all: the one place that replaces them."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import stat
+import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+PARTIAL = ".partial-"
+"""How the name of a folder begins that is being filled or removed."""
 
 
-def write_file(path: str | Path, content: bytes) -> Path:
+def write_file(path: str | Path, content: bytes, *, make_folder: bool = False) -> Path:
     """Write a file so that whoever looks sees the old one or the new one, whole."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with replace_file(path, make_folder=make_folder) as file:
+        file.write(content)
+    return Path(path)
+
+
+def write_json(path: str | Path, content: Any, *, make_folder: bool = False) -> Path:
+    """Write readable JSON; NaN is refused, as JSON has none."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    return write_file(path, f"{text}\n".encode(), make_folder=make_folder)
+
+
+@contextmanager
+def replace_file(path: str | Path, *, make_folder: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes its name when all went well and disappears when not.
+
+    What is no regular file, such as `/dev/null` or a pipe, is written into and stays what it is.
+    """
+    check_target(path, make_folder=make_folder)
+    if not _is_replaceable(path):
+        with open(path, "wb") as file:
+            yield file
+        return
+    path = Path(os.path.realpath(path))  # A link stays a link, and what it leads to is replaced.
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
     try:
-        temporary.write_bytes(content)
+        with temporary.open("wb") as file:
+            yield file
+            settle(file)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    return path
 
 
-def write_json(path: str | Path, content: Any) -> Path:
-    """Write readable JSON; NaN is refused, as JSON has none."""
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    return write_file(path, f"{text}\n".encode())
+def check_target(path: str | Path, *, make_folder: bool = False) -> None:
+    """Refuse a file that cannot be written because of its folder: before the work that it is to hold."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file in it")
+    if make_folder:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    elif not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+
+
+def _is_replaceable(path: str | Path) -> bool:
+    """Whether a path is a regular file or nothing yet; `/dev/stdout` is neither, even if it leads to a file."""
+    return not os.path.exists(path) or (os.path.isfile(path) and Path(path).absolute().parts[1:2] != ("dev",))
+
+
+def settle(file: IO[bytes]) -> None:
+    """Bring what was written to the disk itself, where there is one: a loss of power does not undo it."""
+    file.flush()
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def fill_folder(folder: Path, *, keep: bool = False) -> Iterator[Path]:
+    """A new folder to fill, which becomes `folder` when all went well and disappears when not.
+
+    With `keep`, one of that name that another process has filled meanwhile is as good.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _name_partial(folder)
+    temporary.mkdir()
+    try:
+        yield temporary
+        try:
+            os.replace(temporary, folder)
+        except OSError:
+            if not (keep and folder.is_dir()):
+                raise
+        _settle_folder(folder.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder under another name, so that nobody sees half of it."""
+    shutil.rmtree(folder.rename(_name_partial(folder)))
+
+
+def remove_partial(folder: Path, age: float = 24 * 3600) -> None:
+    """Remove what a process left in `folder` that was killed more than `age` seconds ago."""
+    for entry in folder.glob(f"{PARTIAL}*"):
+        if time.time() - entry.stat().st_mtime > age:
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _name_partial(folder: Path) -> Path:
+    return folder.with_name(f"{PARTIAL}{uuid.uuid4().hex}")
+
+
+def _settle_folder(folder: Path) -> None:
+    """Make a rename outlive a loss of power, where the system can: what it replaces may be removed next."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -15,26 +15,32 @@ Kind = TypeVar("Kind", bound="Batch")
 
 
 class Batch:
-    """What every frozen dataclass of tensors here shares: moving between devices and number formats."""
+    """What every frozen dataclass of tensors here shares: a change of each tensor, as a move to a device."""
 
-    def to(self: Kind, *args: object, **kwargs: object) -> Kind:
-        """As `torch.Tensor.to`, for each tensor; a change of number format leaves masks boolean."""
-        changed: dict[str, object] = {}
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            if isinstance(value, tuple):
-                changed[field.name] = tuple(_to(item, *args, **kwargs) for item in value)
-            else:
-                changed[field.name] = _to(value, *args, **kwargs)
+    def to(self: Kind, *args: Any, **kwargs: Any) -> Kind:
+        """As `torch.Tensor.to`, for each tensor in it; a change of number format leaves masks and indices alone."""
+
+        def move(one: Tensor) -> Tensor:
+            if one.is_floating_point():
+                return one.to(*args, **kwargs)
+            return one.to(torch.empty(0).to(*args, **kwargs).device)
+
+        return self.map(move)
+
+    def map(self: Kind, change: Callable[[Tensor], Tensor]) -> Kind:
+        """The same with every tensor in it changed, in a fixed order."""
+        changed = {one.name: _map(getattr(self, one.name), change) for one in fields(self)}  # type: ignore[arg-type]
         return type(self)(**changed)
 
 
-def _to(tensor: Tensor, *args: object, **kwargs: object) -> Tensor:
-    if not tensor.is_floating_point():
-        device = torch.empty(0).to(*args, **kwargs).device  # type: ignore[call-overload]
-        return tensor.to(device)
-    moved: Tensor = tensor.to(*args, **kwargs)  # type: ignore[call-overload]
-    return moved
+def _map(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        return tuple(_map(one, change) for one in value)
+    if isinstance(value, dict):
+        return {name: _map(one, change) for name, one in value.items()}
+    return change(value) if isinstance(value, Tensor) else value.map(change)
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,20 @@ class Graph(Batch):
         """Number of real nodes of each graph, [B]."""
         return self.mask.sum(-1)
 
+    def pad(self, nodes: int) -> Graph:
+        """The same graphs with room for so many nodes."""
+        extra = nodes - self.mask.shape[1]
+        points, adjacency = pad(self.points, (0, 0, 0, extra)), pad(self.adjacency, (0, extra, 0, extra))
+        return Graph(points, pad(self.mask, (0, extra)), adjacency)
+
+    @staticmethod
+    def cat(graphs: Sequence[Graph]) -> Graph:
+        """One batch of all of them, padded to the largest."""
+        nodes = max(graph.mask.shape[1] for graph in graphs)
+        padded = [graph.pad(nodes) for graph in graphs]
+        points, adjacency = (torch.cat([getattr(one, name) for one in padded]) for name in ("points", "adjacency"))
+        return Graph(points, torch.cat([one.mask for one in padded]), adjacency)
+
 
 @dataclass(frozen=True)
 class GraphPair(Batch):
@@ -68,36 +88,25 @@ class GraphPair(Batch):
         """True where both nodes are real."""
         return self.source.mask[:, :, None] & self.target.mask[:, None, :]
 
-    def to(self, *args: object, **kwargs: object) -> GraphPair:
-        """As `torch.Tensor.to`, for both graphs and the truth."""
-        source, target = self.source.to(*args, **kwargs), self.target.to(*args, **kwargs)
-        return GraphPair(source, target, _to(self.truth, *args, **kwargs))
 
+@dataclass(frozen=True)
+class PairBatch(Batch):
+    """Pairs of graphs, and where the features of their nodes are: `Features.select` takes the indices."""
 
-def _pad_graph(graph: Graph, nodes: int) -> Graph:
-    extra = nodes - graph.mask.shape[1]
-    return Graph(
-        pad(graph.points, (0, 0, 0, extra)),
-        pad(graph.mask, (0, extra)),
-        pad(graph.adjacency, (0, extra, 0, extra)),
-    )
-
-
-def _cat_graphs(graphs: Sequence[Graph]) -> Graph:
-    nodes = max(graph.mask.shape[1] for graph in graphs)
-    padded = [_pad_graph(graph, nodes) for graph in graphs]
-    return Graph(
-        torch.cat([graph.points for graph in padded]),
-        torch.cat([graph.mask for graph in padded]),
-        torch.cat([graph.adjacency for graph in padded]),
-    )
+    pairs: GraphPair
+    source: Int[Tensor, " P"]
+    """The object of each pair, by its row in a table or in features."""
+    target: Int[Tensor, " P"]
+    source_nodes: Int[Tensor, "P N"]
+    """The keypoint of that object at each node, -1 on padding."""
+    target_nodes: Int[Tensor, "P M"]
 
 
 def collate(pairs: Sequence[GraphPair]) -> GraphPair:
     """One padded batch of all the pairs, in order."""
     if not pairs:
         raise ValueError("collate needs at least one pair, got an empty list")
-    source, target = _cat_graphs([p.source for p in pairs]), _cat_graphs([p.target for p in pairs])
+    source, target = Graph.cat([p.source for p in pairs]), Graph.cat([p.target for p in pairs])
     rows, columns = source.mask.shape[1], target.mask.shape[1]
     truth = [pad(p.truth, (0, columns - p.truth.shape[2], 0, rows - p.truth.shape[1])) for p in pairs]
     return GraphPair(source, target, torch.cat(truth))

@@ -3,7 +3,8 @@
 What is compared is `matching.assignment`, inside the mask only. Where a loss divides by the number of
 matches, that is `min(n, m)`, the most that two graphs of n and m nodes can have: it equals the number of
 true matches when every keypoint has a partner, and bounds every ratio by 1 when some have none.
-Every factory takes `earlier`, the weight of the mean of the same loss over `matching.earlier`.
+Every factory takes `earlier`, the weight of the mean of the same loss over `matching.stages`: what each
+layer said before any constraint, so that a network is supervised alike with the constraint and without.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch.nn.functional import binary_cross_entropy
 
 from quadmatch.graph import GraphPair
 from quadmatch.matching import Loss, Matching
-from quadmatch.solvers.hungarian import hungarian
+from quadmatch.solvers.linear.hungarian import hungarian
 
 Comparison = Callable[[Tensor, GraphPair], Tensor]
 
@@ -25,8 +26,8 @@ Comparison = Callable[[Tensor, GraphPair], Tensor]
 def _supervise(compare: Comparison, earlier: float) -> Loss:
     def loss(matching: Matching, pair: GraphPair) -> Tensor:
         total = compare(matching.assignment, pair)
-        if earlier and matching.earlier:
-            others = [compare(assignment, pair) for assignment in matching.earlier]
+        if earlier:
+            others = [compare(stage.assignment, pair) for stage in matching.stages]
             total = total + earlier * torch.stack(others).mean()
         return total
 
@@ -46,11 +47,7 @@ def _split_errors(assignment: Tensor, pair: GraphPair) -> tuple[Tensor, Tensor]:
 
 
 def false_matching(
-    alpha: float = 2.0,
-    beta: float = 0.1,
-    reading: Literal["paper", "released"] = "paper",
-    *,
-    earlier: float = 0.0,
+    alpha: float = 2.0, beta: float = 0.1, reading: Literal["paper", "released"] = "paper", *, earlier: float = 0.0
 ) -> Loss:
     """False-matching loss (arXiv 2103.06643, section 3.4), normalised so that it cannot overflow.
 
@@ -83,12 +80,24 @@ def _cross_entropy(assignment: Tensor, truth: Tensor, where: Tensor) -> Tensor:
     return binary_cross_entropy(probability, wanted, reduction="sum")
 
 
-def permutation(*, earlier: float = 0.0) -> Loss:
-    """Cross-entropy of every entry (Wang et al., PCA-GM, ICCV 2019), over Σ min(n, m) of the batch."""
+def _count_conflicts(assignment: Tensor) -> Tensor:
+    """Σ X_ij X_kl over entries of one row or of one column: what two matches of one node are worth."""
+    totals = sum(assignment.sum(dim).square().sum() for dim in (1, 2))
+    return totals - 2 * assignment.square().sum()
+
+
+def permutation(*, conflict: float = 0.0, earlier: float = 0.0) -> Loss:
+    """Cross-entropy of every entry (Wang et al., PCA-GM, ICCV 2019), over Σ min(n, m) of the batch.
+
+    `conflict` is the weight of Σ X_ij X_kl over matches that share a node (Jiang et al., GLMNet, weight 0.1).
+    """
 
     def compare(assignment: Tensor, pair: GraphPair) -> Tensor:
         count = _count_possible(pair).sum().clamp(min=1)
-        return _cross_entropy(assignment, pair.truth, pair.mask) / count
+        total = _cross_entropy(assignment, pair.truth, pair.mask)
+        if conflict:
+            total = total + conflict * _count_conflicts(assignment)
+        return total / count
 
     return _supervise(compare, earlier)
 
@@ -113,9 +122,7 @@ def offset(*, extent: float = 256.0, smoothing: float = 1e-5, earlier: float = 0
     def compare(assignment: Tensor, pair: GraphPair) -> Tensor:
         points = pair.target.points.masked_fill(~pair.target.mask[..., None], 0) / extent
         truth = pair.truth & pair.mask
-        error = (
-            torch.where(truth.any(-1, keepdim=True), assignment - truth.to(assignment.dtype), 0.0) @ points
-        )
+        error = torch.where(truth.any(-1, keepdim=True), assignment - truth.to(assignment.dtype), 0.0) @ points
         distance = (error.square().sum(-1) + smoothing).sqrt()
         return torch.where(truth.any(-1), distance, 0.0).sum() / truth.sum().clamp(min=1)
 

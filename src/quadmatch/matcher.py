@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import pad
 
-from quadmatch.datasets.gathering import PairBatch
+from quadmatch.datasets.picture import Picture, pair_pictures
 from quadmatch.decode import decode, limit_iterations
 from quadmatch.features.extractor import FeatureExtractor
-from quadmatch.graph import GraphPair
+from quadmatch.features.prepared import Prepared, Stored, pair_up, prepare
+from quadmatch.graph import GraphPair, PairBatch
 from quadmatch.layers.quadratic_constraint import QuadraticStep
-from quadmatch.matching import Features, Matching
+from quadmatch.matching import Features, Matching, Solution
 from quadmatch.result import MatchResult
-from quadmatch.solvers.solution import Solution
-from quadmatch.subjects import Request, Stored, Subject, pair_requests, pair_up, prepare
+
+UNCONSTRAINED = {"weight": 0.0}
+"""Keywords of `decode` for the Hungarian match."""
 
 
 class Matcher(nn.Module):
     """Stored activations of objects and a batch of their pairs in, matchings and permutations out.
 
     `features` maps what is stored for some objects to `Features`, one row an object; `head` is any head.
-    `weight`, `binary_structure` and `masked_residual` are those of `decode`; `threshold` is the assignment
-    below which a partial match leaves two nodes alone; `construction` joins a user's keypoints to a graph.
+    `constraint` is the quadratic constraint behind the head, if the network has one; `decoding` are the
+    keywords of `decode` for the discrete one, without which permutations are the Hungarian matches.
+    `threshold` is the assignment below which a partial match leaves two nodes alone; `construction` joins a
+    user's keypoints to a graph.
     """
 
     def __init__(
@@ -36,60 +39,48 @@ class Matcher(nn.Module):
         features: nn.Module,
         head: nn.Module,
         *,
-        weight: float = 0.1,
+        constraint: QuadraticStep | None = None,
+        decoding: Mapping[str, Any] | None = None,
         threshold: float = 0.2,
-        binary_structure: bool = False,
-        masked_residual: bool = False,
         construction: str = "delaunay",
     ) -> None:
         super().__init__()
         self.features, self.head = features, head
-        self.weight, self.threshold = weight, threshold
-        self.binary_structure, self.masked_residual = binary_structure, masked_residual
-        self.construction = construction
+        self.constraint, self.decoding = constraint, decoding
+        self.threshold, self.construction = threshold, construction
 
     def forward(self, stored: Stored, batch: PairBatch) -> Matching:
-        """The head's matching of each pair; `batch` counts objects by their rows in `stored`."""
+        """The matching of each pair; `batch` counts objects by their rows in `stored`."""
         return self.compare(self.features(*stored), batch)
 
     def compare(self, features: Features, batch: PairBatch) -> Matching:
-        """The head's matching of each pair from features of the objects, one row an object."""
-        if not features.local.shape[1]:  # No object has a keypoint: a padded one for all.
-            extra = (0, 0, 0, 1)
-            features = replace(features, local=pad(features.local, extra), edge=pad(features.edge, extra))
+        """The matching of each pair from features of the objects, one row an object."""
+        if not features.nodes:  # No object has a keypoint: a padded one for all.
+            features = features.pad(1)
         source = features.select(batch.source, batch.source_nodes)
         target = features.select(batch.target, batch.target_nodes)
         matching: Matching = self.head(batch.pairs, source, target)
-        return matching
+        return matching if self.constraint is None else self.constraint(matching, batch.pairs.mask)
 
     def decode(
         self, matching: Matching, batch: PairBatch, *, partial: bool = False, constraint: bool = True
     ) -> Solution:
-        """Permutations; without `constraint` neither the head's quadratic step nor the discrete one.
+        """Permutations; without `constraint` neither the network's quadratic step nor the discrete one.
 
         In a `partial` match pairs below the threshold are left out at the end too: edges alone, which
         outliers have as well, should not hold a pair that its two nodes speak against.
         """
-        used = matching if constraint else self.release(matching)
+        used = matching if constraint else matching.release()
         solution = decode(
             used,
             batch.pairs.mask,
-            weight=self.weight if constraint else 0.0,
             threshold=self.threshold if partial else None,
             iterations=limit_iterations(*batch.pairs.truth.shape[1:]),
-            binary_structure=self.binary_structure,
-            masked_residual=self.masked_residual,
+            **(UNCONSTRAINED if self.decoding is None or not constraint else self.decoding),
         )
         if not partial:
             return solution
         return replace(solution, assignment=solution.assignment * (used.assignment >= self.threshold))
-
-    def release(self, matching: Matching) -> Matching:
-        """The matching before the head's quadratic step, where the head has one."""
-        # A head that constrains keeps what it constrained as the last of the earlier assignments.
-        if not any(isinstance(part, QuadraticStep) for part in self.head.modules()):
-            return matching
-        return replace(matching, assignment=matching.earlier[-1], earlier=matching.earlier[:-1])
 
     @property
     def device(self) -> torch.device:
@@ -114,45 +105,60 @@ class Matcher(nn.Module):
         picture is cropped to its box (x0, y0, x1, y1), else around its keypoints, and resized. `partial`
         leaves keypoints alone that match nothing well; `constraint` switches the quadratic constraint.
         """
-        requests, source, target = pair_requests(image_a, points_a, image_b, points_b, box_a, box_b)
-        subjects = self.prepare(requests)
-        results = self.match_subjects(subjects, source, target, partial=partial, constraint=constraint)
+        pictures, source, target = pair_pictures(image_a, points_a, image_b, points_b, box_a, box_b)
+        prepared = self.prepare(pictures)
+        results = self.match_prepared(prepared, source, target, partial=partial, constraint=constraint)
         return results if isinstance(image_a, (list, tuple)) else results[0]
 
-    def prepare(self, requests: Sequence[Request]) -> list[Subject]:
-        """The convolutions: what `match_subjects` needs of each picture and its keypoints."""
+    def prepare(self, pictures: Sequence[Picture]) -> list[Prepared]:
+        """The convolutions: what `match_prepared` needs of each picture and its keypoints."""
         if not isinstance(self.features, FeatureExtractor):
             raise TypeError("to match pictures, a Matcher needs a FeatureExtractor as its features")
-        return prepare(self.features, requests, construction=self.construction, device=self.device)
+        return prepare(self.features, pictures, construction=self.construction, device=self.device)
 
-    @torch.no_grad()
-    def match_subjects(
+    def match_prepared(
         self,
-        subjects: Sequence[Subject],
+        prepared: Sequence[Prepared],
         source: Sequence[int],
         target: Sequence[int],
         *,
         partial: bool = False,
         constraint: bool = True,
     ) -> list[MatchResult]:
-        """One result for each pair of subjects, given by their places; nodes in the user's order."""
+        """One result for each pair of prepared pictures, given by their places; nodes in the user's order."""
+        return self.match_ways(prepared, source, target, partial=partial, ways=(constraint,))[0]
+
+    @torch.no_grad()
+    def match_ways(
+        self,
+        prepared: Sequence[Prepared],
+        source: Sequence[int],
+        target: Sequence[int],
+        *,
+        partial: bool = False,
+        ways: Sequence[bool] = (True, False),
+        read: Callable[..., Features] | None = None,
+    ) -> list[list[MatchResult]]:
+        """As `match_prepared`, a list for each way (with the constraint or without) from one pass of the network.
+
+        `read` makes features of what the pictures' entries hold; without it, the extractor does.
+        """
         training = self.training
         self.eval()
-        results: list[MatchResult] = []
+        results: list[list[MatchResult]] = [[] for _ in ways]
         try:
-            for batch in pair_up(subjects, source, target, self.device):
-                matching = self(batch.stored, batch.pairs)
-                solution = self.decode(matching, batch.pairs, partial=partial, constraint=constraint)
-                assignment = (matching if constraint else self.release(matching)).assignment
-                results += split_results(batch.pairs.pairs, assignment, solution)
+            for stored, pairs in pair_up(prepared, source, target, self.device):
+                matching = self.compare((read or self.features)(*stored), pairs)
+                for found, constraint in zip(results, ways):
+                    solution = self.decode(matching, pairs, partial=partial, constraint=constraint)
+                    assignment = (matching if constraint else matching.release()).assignment
+                    found += split_results(pairs.pairs, assignment, solution)
         finally:
             self.train(training)
         return results
 
 
-def split_results(
-    pairs: GraphPair, assignment: Float[Tensor, "B N M"], solution: Solution
-) -> list[MatchResult]:
+def split_results(pairs: GraphPair, assignment: Float[Tensor, "B N M"], solution: Solution) -> list[MatchResult]:
     """The result of each pair of a batch, without its padding, as numpy arrays."""
     results = []
     sizes = zip(pairs.source.sizes.tolist(), pairs.target.sizes.tolist())
@@ -173,23 +179,3 @@ def split_results(
             )
         )
     return results
-
-
-def relocate(batch: PairBatch, objects: Int[Tensor, " O"]) -> PairBatch:
-    """The batch with its objects counted by their places in `objects`, which holds each of them once."""
-    order = torch.argsort(objects)
-    ranked = objects[order]
-
-    def place(indices: Tensor) -> Tensor:
-        found = torch.searchsorted(ranked, indices).clamp(max=len(ranked) - 1)
-        if not torch.equal(ranked[found], indices):
-            raise ValueError("objects must hold every object of the batch")
-        return order[found]
-
-    return replace(batch, source=place(batch.source), target=place(batch.target))
-
-
-def move_batch(batch: PairBatch, device: torch.device) -> PairBatch:
-    """The batch on another device."""
-    indices = (batch.source, batch.target, batch.source_nodes, batch.target_nodes)
-    return PairBatch(batch.pairs.to(device), *(index.to(device) for index in indices))

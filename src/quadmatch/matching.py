@@ -1,27 +1,55 @@
-"""What flows through a method: features in, a soft matching out."""
+"""What flows through a method: features in, a soft matching out, a hard solution of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from quadmatch.graph import Batch, GraphPair
+
+LOCAL, EDGE = "relu4_2", "relu5_1"
+"""The layers whose read-outs the papers use, for a node and for the edges at it."""
+TRAINED, UNTRAINED = "trained ", "untrained "
+"""What names of read-outs begin with where there are two of each, for `Features.choose`."""
 
 
 @dataclass(frozen=True)
 class Features(Batch):
     """What the image says about each node of a padded batch of graphs; zero on padding."""
 
-    local: Float[Tensor, "B N C"]
-    """relu4_2 at the node."""
-    edge: Float[Tensor, "B N C2"]
-    """relu5_1 at the node."""
-    whole: Float[Tensor, "B C3"]
+    maps: dict[str, Float[Tensor, "B N _"]]
+    """Read-outs at the nodes, by the name of the layer that they come from."""
+    whole: Float[Tensor, "B C"]
     """Of the object."""
+
+    @property
+    def local(self) -> Float[Tensor, "B N C"]:
+        """relu4_2 at the node."""
+        return self.maps[LOCAL]
+
+    @property
+    def edge(self) -> Float[Tensor, "B N C"]:
+        """relu5_1 at the node."""
+        return self.maps[EDGE]
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that there is room for."""
+        return next(iter(self.maps.values())).shape[1]
+
+    def join(self) -> Float[Tensor, "B N C"]:
+        """All read-outs of a node one after the other."""
+        return torch.cat(list(self.maps.values()), -1)
+
+    def choose(self, start: str) -> Features:
+        """Only the read-outs whose names begin like this, without that beginning."""
+        chosen = {name.removeprefix(start): rows for name, rows in self.maps.items() if name.startswith(start)}
+        return replace(self, maps=chosen)
 
     def select(self, objects: Int[Tensor, " P"], nodes: Int[Tensor, "P K"]) -> Features:
         """Rows `objects`, of each the nodes `nodes`; a negative node index gives a row of zeros."""
@@ -33,7 +61,28 @@ class Features(Batch):
             picked = rows.gather(1, index.expand(-1, -1, rows.shape[-1]))
             return torch.where(present, picked, picked.new_zeros(()))
 
-        return Features(gather(self.local), gather(self.edge), self.whole[objects])
+        return Features({name: gather(rows) for name, rows in self.maps.items()}, self.whole[objects])
+
+    def pad(self, nodes: int) -> Features:
+        """The same features with room for so many nodes."""
+        padded = {name: pad(rows, (0, 0, 0, nodes - rows.shape[1])) for name, rows in self.maps.items()}
+        return replace(self, maps=padded)
+
+    @staticmethod
+    def cat(parts: Sequence[Features], nodes: int = 0) -> Features:
+        """One batch of all of them, padded to the largest and to `nodes` at least."""
+        nodes = max(nodes, *(part.nodes for part in parts))
+        padded = [part.pad(nodes) for part in parts]
+        maps = {name: torch.cat([part.maps[name] for part in padded]) for name in parts[0].maps}
+        return Features(maps, torch.cat([part.whole for part in parts]))
+
+
+@dataclass(frozen=True)
+class Stage(Batch):
+    """What one layer of a head says: how alike the nodes are, and the assignment that follows from it."""
+
+    unary: Float[Tensor, "B N M"]
+    assignment: Float[Tensor, "B N M"]
 
 
 @dataclass(frozen=True)
@@ -47,8 +96,35 @@ class Matching(Batch):
     structure_source: Float[Tensor, "B N N"]
     """The weighted adjacency that the quadratic term compares."""
     structure_target: Float[Tensor, "B M M"]
-    earlier: tuple[Float[Tensor, "B N M"], ...] = ()
-    """Assignments of earlier layers, for deep supervision."""
+    earlier: tuple[Stage, ...] = ()
+    """What the layers before the last said."""
+    unconstrained: Float[Tensor, "B N M"] | None = None
+    """The assignment before the quadratic constraint; None where there was no constraint."""
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What every layer said, the last one before any constraint: the same number with a constraint and without."""
+        return (*self.earlier, Stage(self.unary, self.release().assignment))
+
+    def release(self) -> Matching:
+        """The matching before the quadratic constraint; itself where there was none."""
+        if self.unconstrained is None:
+            return self
+        return replace(self, assignment=self.unconstrained, unconstrained=None)
+
+
+@dataclass(frozen=True)
+class Solution(Batch):
+    """What a discrete solver says: a batch of permutations, what they are worth and how they were reached."""
+
+    assignment: Float[Tensor, "B N M"]
+    """0/1, zero on padding; rows and columns sum to at most one."""
+    objective: Float[Tensor, " B"]
+    """Of `assignment`; smaller is better."""
+    iterations: Int[Tensor, " B"]
+    """Steps that each pair took."""
+    converged: Bool[Tensor, " B"]
+    """True where the solver stopped because nothing changed any more, not because steps ran out."""
 
 
 Head = Callable[[GraphPair, Features, Features], Matching]

@@ -37,9 +37,18 @@ class MatchResult:
     source: Shaped[Array, "N N"] | None = field(default=None, repr=False)
     """The graphs that were matched, where they are known: what `plot` draws."""
     target: Shaped[Array, "M M"] | None = field(default=None, repr=False)
+    names: dict[str, list[Any]] = field(default_factory=dict, repr=False)
+    """Names of the nodes of graphs "a" (the source) and "b", where what was given has some."""
 
     def __len__(self) -> int:
         return len(self.pairs)
+
+    @property
+    def named_pairs(self) -> list[tuple[Any, Any]]:
+        """The pairs by the names of their nodes; by indices where a graph has no names."""
+        (own, other) = (self.names.get(side) for side in "ab")
+        pairs = to_numpy(self.pairs).tolist()
+        return [(own[i] if own else i, other[j] if other else j) for i, j in pairs]
 
     def to_json(self, *, assignment: bool = False) -> dict[str, Any]:
         """The result as a dictionary that `json` can write; the full assignment matrix on request."""
@@ -58,8 +67,8 @@ class MatchResult:
     def plot(
         self, points_a: Any = None, points_b: Any = None, *, path: str | Path | None = None, **options: Any
     ) -> Figure:
-        """Draw both graphs side by side with their match; `options` are those of `figures.draw_match`."""
-        from quadmatch.figures import draw_match
+        """Draw both graphs side by side with their match; `options` are those of `drawing.match.draw_match`."""
+        from quadmatch.drawing.match import draw_match
 
         return draw_match(self, points_a, points_b, path=path, **options)
 
@@ -75,9 +84,7 @@ class MatchResult:
     def _repr_html_(self) -> str:
         shown = 20
         pairs, scores = to_numpy(self.pairs)[:shown].tolist(), to_numpy(self.scores)[:shown].tolist()
-        rows = "".join(
-            f"<tr><td>{i}</td><td>{j}</td><td>{s:.3f}</td></tr>" for (i, j), s in zip(pairs, scores)
-        )
+        rows = "".join(f"<tr><td>{i}</td><td>{j}</td><td>{s:.3f}</td></tr>" for (i, j), s in zip(pairs, scores))
         more = f"<p>and {len(self.pairs) - shown} more</p>" if len(self.pairs) > shown else ""
         head = "<tr><th>source</th><th>target</th><th>score</th></tr>"
         return f"<p>{repr(self)[12:-1]}</p><table>{head}{rows}</table>{more}"

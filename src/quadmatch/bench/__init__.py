@@ -21,6 +21,7 @@ IMAGES = {
     "serving": "quadmatch.bench.serving",
     "evaluation": "quadmatch.bench.evaluation",
     "training": "quadmatch.bench.training",
+    "together": "quadmatch.bench.together",
 }
 """Each a module with `run() -> list[Row]`; `qaplib` needs a folder."""
 BENCHES = SOLVERS | IMAGES
@@ -34,7 +35,7 @@ def run_benches(
     say: Callable[[str], object] = print,
 ) -> dict[str, Any]:
     """Rows of the chosen benchmarks or of all, and where they come from; `qaplib` is left out without its folder."""
-    from quadmatch.provenance import describe_origin
+    from quadmatch.machine import describe_origin
 
     if unknown := sorted(set(only or ()) - set(among)):
         raise ValueError(f"no benchmark {', '.join(unknown)}; there are {', '.join(among)}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from quadmatch.bench.measurement import Row, one_thread, time_both, time_once
+from quadmatch.bench.measurement import Row, time_both, time_once
+from quadmatch.machine import one_thread
 
 Matrix = NDArray[np.float64]
 REQUIRED = 20.0
@@ -55,7 +56,7 @@ def run(count: int = 512, least: int = 5, most: int = 20, rounds: int = 7) -> li
 def _compare(count: int, least: int, most: int, rounds: int, weighted: bool) -> Row:
     from scipy.optimize import quadratic_assignment
 
-    from quadmatch.match_graphs import match_graphs
+    from quadmatch.graphs.match_graphs import match_graphs
 
     sources, targets = make_pairs(count, least, most, weighted=weighted)
 
@@ -72,8 +73,7 @@ def _compare(count: int, least: int, most: int, rounds: int, weighted: bool) -> 
     results = match_graphs(sources, targets)
     found = [np.asarray(one.pairs)[:, 1] for one in results]  # type: ignore[union-attr]
     misfits = [
-        float(np.mean([compute_misfit(*one) for one in zip(sources, targets, columns)]))
-        for columns in (found, loop())
+        float(np.mean([compute_misfit(*one) for one in zip(sources, targets, columns)])) for columns in (found, loop())
     ]
     return {
         "name": "match_graphs, one call beside a loop over scipy's quadratic_assignment",

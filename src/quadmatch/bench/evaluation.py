@@ -6,23 +6,25 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import numpy as np
 import torch
 
+from quadmatch.bench.measurement import Row, make_row
 from quadmatch.datasets.annotation import Annotation, load_crop
 from quadmatch.datasets.gathering import gather_pairs, tabulate
 from quadmatch.datasets.pairs import draw_test_pairs
 from quadmatch.datasets.photo_warps import photo_warps
-from quadmatch.evaluation import evaluate
+from quadmatch.evaluation.evaluate import evaluate
+from quadmatch.evaluation.report import Conditions
 from quadmatch.features.cache import FeatureStore
-from quadmatch.features.extractor import FeatureExtractor, build_extractor
+from quadmatch.features.extractor import FeatureExtractor
+from quadmatch.features.levels import build_extractor
 from quadmatch.features.vgg import VGG16
+from quadmatch.machine import one_thread
 from quadmatch.matcher import Matcher
 from quadmatch.methods.dot_product import DotProduct
 
-Row = dict[str, Any]
 REQUIRED = 20.0
 
 
@@ -31,14 +33,12 @@ def run(pairs: int = 1000, views: int = 20, timed: int = 4) -> list[Row]:
 
     The peer's are estimated from `timed` pairs. The network's weights are random, which takes as long.
     """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         with torch.random.fork_rng():
             torch.manual_seed(0)
             weights = VGG16("relu5_3").state_dict()
         extractor = build_extractor("frozen", weights=weights, precision="float32,channels_last,1")
-        matcher = Matcher(extractor, DotProduct()).eval()
+        matcher = Matcher(extractor, DotProduct(), decoding={}).eval()
         everything = photo_warps(split="test", views=views)
         objects = [one for one in everything if one.category == everything[0].category]
         # The first of both loads compiled code.
@@ -46,35 +46,20 @@ def run(pairs: int = 1000, views: int = 20, timed: int = 4) -> list[Row]:
         _evaluate(matcher, extractor, objects[:3], 2)
         peer = _match_anew(matcher, extractor, objects, timed) * pairs / timed
         ours = _evaluate(matcher, extractor, objects, pairs)
-    finally:
-        torch.set_num_threads(threads)
-    return [
-        {
-            "name": "evaluate the pairs of a class, beside features anew for each pair",
-            "size": f"{pairs} pairs of {len(objects)} objects",
-            "ours": ours,
-            "peer": peer,
-            "ratio": peer / ours,
-            "required": REQUIRED,
-            "met": peer / ours >= REQUIRED,
-        }
-    ]
+    name = "evaluate the pairs of a class, beside features anew for each pair"
+    return [make_row(name, f"{pairs} pairs of {len(objects)} objects", ours, peer, REQUIRED)]
 
 
-def _evaluate(
-    matcher: Matcher, extractor: FeatureExtractor, objects: Sequence[Annotation], pairs: int
-) -> float:
+def _evaluate(matcher: Matcher, extractor: FeatureExtractor, objects: Sequence[Annotation], pairs: int) -> float:
     with tempfile.TemporaryDirectory(prefix="quadmatch-") as folder:
         store = FeatureStore.open(Path(folder), extractor.key)
         start = process_time()
-        evaluate(matcher, objects, pairs=pairs, store=store)
+        evaluate(matcher, objects, Conditions(pairs=pairs), store=store)
         return process_time() - start
 
 
 @torch.no_grad()
-def _match_anew(
-    matcher: Matcher, extractor: FeatureExtractor, objects: Sequence[Annotation], pairs: int
-) -> float:
+def _match_anew(matcher: Matcher, extractor: FeatureExtractor, objects: Sequence[Annotation], pairs: int) -> float:
     chosen = draw_test_pairs(objects, pairs_per_class=pairs)
     start = process_time()
     for pair in chosen:

@@ -5,26 +5,26 @@ from __future__ import annotations
 import json
 import sys
 import time
+from importlib import import_module
 from typing import Any
 
 
 def measure(images: list[str], files: list[str]) -> dict[str, float]:
     """Seconds since the process began, and those of a second match and of its convolutions."""
     began = _find_start()
-    import quadmatch.cli  # noqa: F401 - what the command imports
-    from quadmatch.ahead import load_ahead
-    from quadmatch.matches import Settings, describe_match
-    from quadmatch.shipped import load
-    from quadmatch.sides import load_side
+    import_module("quadmatch.cli")  # what the command imports
+    from quadmatch.models.load import load
+    from quadmatch.own_images.answer import Settings, describe_match
+    from quadmatch.own_images.loading import load_picture
+    from quadmatch.own_images.warm_up import load_ahead
 
     def match(matcher: Any = None) -> Any:
-        sides = [load_side(image, file) for image, file in zip(images, files)]
+        pictures = [load_picture(image, file) for image, file in zip(images, files)]
         if matcher is None:
             load_ahead()
             matcher = load()
-        subjects = matcher.prepare([side.request("image") for side in sides])
-        result = matcher.match_subjects(subjects, [0], [1])[0]
-        describe_match(result, sides[0], sides[1], Settings())
+        result = matcher.match_prepared(matcher.prepare(pictures), [0], [1])[0]
+        describe_match(result, pictures[0], pictures[1], Settings())
         return matcher
 
     matcher = match()

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quadmatch.bench.measurement import Row, measure_peak, one_thread, report_peak
+from quadmatch.bench.measurement import Row, measure_peak, report_peak
+from quadmatch.machine import one_thread
 
 Matrix = NDArray[np.float64]
 
@@ -30,7 +31,7 @@ def match_correlated(nodes: int, correlation: float, seeds: int = 10) -> Row:
     """Nodes right over the seeds, beside scipy's FAQ on the same graphs."""
     from scipy.optimize import quadratic_assignment as peer
 
-    from quadmatch.match_graphs import match_graphs
+    from quadmatch.graphs.match_graphs import match_graphs
 
     shares, others, seconds = [], [], 0.0
     for seed in range(seeds):
@@ -77,7 +78,7 @@ def make_sparse(
 
 def match_sparse(jitter: float, nodes: int = 2000, seed: int = 0, noise: float = 0.2) -> Row:
     """Nodes right with and without the edges, and the peak memory of the match."""
-    from quadmatch.match_graphs import match_graphs
+    from quadmatch.graphs.match_graphs import match_graphs
 
     a, b, unary, order = make_sparse(nodes, jitter, seed, noise=noise)
 
@@ -113,7 +114,7 @@ def run() -> list[Row]:
 
 
 if __name__ == "__main__":
-    from quadmatch.match_graphs import match_graphs
+    from quadmatch.graphs.match_graphs import match_graphs
 
     first, second, similarities, _ = make_sparse(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))
     match_graphs(np.ones((3, 3)) - np.eye(3), np.ones((3, 3)) - np.eye(3))

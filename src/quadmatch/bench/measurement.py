@@ -7,52 +7,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
-Row = dict[str, object]
+from quadmatch.machine import measure_memory, measure_peak_memory
 
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch, numpy and scipy compute with one thread, and give back what they had."""
-    import torch
-
-    counters = [(torch.get_num_threads, torch.set_num_threads), *_find_blas()]
-    before = [read() for read, _ in counters]
-    for _, write in counters:
-        write(1)
-    try:
-        yield
-    finally:
-        for (_, write), threads in zip(counters, before):
-            write(threads)
-
-
-def _find_blas() -> list[tuple[Callable[[], int], Callable[[int], object]]]:
-    """What reads and what sets the threads of each OpenBLAS that came with numpy and scipy, if any did.
-
-    Its idle threads wait in a loop that counts as processor time: on a busy machine, ten times the work.
-    """
-    import ctypes
-
-    import numpy
-    import scipy
-
-    found: list[tuple[Callable[[], int], Callable[[int], object]]] = []
-    for package in (numpy, scipy):
-        folder = Path(str(package.__file__)).parent
-        for path in (
-            *folder.parent.glob(f"{folder.name}.libs/*openblas*"),
-            *folder.glob(".dylibs/*openblas*"),
-        ):
-            library = ctypes.CDLL(str(path))
-            for ending in ("", "64_"):
-                names = [f"scipy_openblas_{verb}_num_threads{ending}" for verb in ("get", "set")]
-                if all(hasattr(library, name) for name in names):
-                    found.append((library[names[0]], library[names[1]]))
-    return found
+Row = dict[str, Any]
+"""Figures of one benchmark by name: ours, the peer's, their ratio, what was required and whether it is met."""
 
 
 def time_once(function: Callable[[], object]) -> float:
@@ -80,41 +41,30 @@ def measure_peak(module: str, *arguments: str) -> float:
     """
     environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=environment,
+        [sys.executable, "-m", module, *arguments], check=True, capture_output=True, text=True, env=environment
     )
     return float(json.loads(done.stdout.splitlines()[-1])["peak_bytes"])
 
 
 def report_peak(function: Callable[[], object]) -> None:
     """Print by how many bytes a call exceeds, at its peak, what this process holds now."""
-    before = _read_resident()
+    before = measure_memory()
     function()
-    print(json.dumps({"peak_bytes": max(_read_peak() - before, 0)}))
+    print(json.dumps({"peak_bytes": max(measure_peak_memory() - before, 0)}))
 
 
-def _read_peak() -> int:
-    """Most bytes held until now."""
-    # The kernel's own count first: what getrusage says begins with the size of the parent process.
-    if Path("/proc/self/status").exists():
-        return _read_status("VmHWM")
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _read_resident() -> int:
-    """Bytes held now; where the system does not say, the most until now."""
-    return _read_status("VmRSS") if Path("/proc/self/status").exists() else _read_peak()
-
-
-def _read_status(field: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
+def make_row(name: str, size: str, ours: float, peer: float, required: float) -> Row:
+    """A row in which the peer must take `required` times as long."""
+    ratio = peer / ours
+    return {
+        "name": name,
+        "size": size,
+        "ours": ours,
+        "peer": peer,
+        "ratio": ratio,
+        "required": required,
+        "met": ratio >= required,
+    }
 
 
 def load_pygmtools() -> object:

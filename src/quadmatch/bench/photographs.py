@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from quadmatch.bench.measurement import Row
 from quadmatch.bench.walls import list_wall_pairs
-from quadmatch.demo.photo_pairs import PicturePair, list_photo_pairs, measure
+from quadmatch.datasets.photo_pairs import PicturePair, list_photo_pairs, measure
 from quadmatch.demo.photographs import match_both_ways
 from quadmatch.demo.sift import match_sift
+from quadmatch.models.load import DEFAULT, TRAINED, UNTRAINED, list_models, load
 from quadmatch.result import MatchResult
-from quadmatch.shipped import DEFAULT, TRAINED, UNTRAINED, list_models, load
 
 STRENGTHS = {1.0: 90.0, 1.5: None, 2.0: None}
 """How far views are warped, and the percentage that the default model must reach there."""
@@ -18,15 +18,10 @@ TURNS = (20.0, 40.0, 60.0)
 """Degrees between two views of the corner of a house."""
 
 
-def run(
-    strengths: Sequence[float] = tuple(STRENGTHS), turns: Sequence[float] = TURNS, pairs: int = 4
-) -> list[Row]:
+def run(strengths: Sequence[float] = tuple(STRENGTHS), turns: Sequence[float] = TURNS, pairs: int = 4) -> list[Row]:
     """Percent right on the test photographs, which no model and no setting has seen."""
     sets: dict[str, tuple[Sequence[PicturePair], float | None]] = {
-        f"photo warps, strength {strength:g}": (
-            list_photo_pairs(pairs, strength=strength),
-            STRENGTHS.get(strength),
-        )
+        f"photo warps, strength {strength:g}": (list_photo_pairs(pairs, strength=strength), STRENGTHS.get(strength))
         for strength in strengths
     }
     sets |= {f"corner of a house, turned by {turn:g}°": (list_wall_pairs(turn), None) for turn in turns}

@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from quadmatch.bench.measurement import Row
 from quadmatch.datasets.hashing import mix, uniform
+from quadmatch.datasets.photo_pairs import pair_views
 from quadmatch.datasets.photo_warps import View, draw_view
 from quadmatch.datasets.photo_warps import find_corners as find_truth
 
@@ -80,15 +81,16 @@ def write_photographs(folder: Path) -> list[str]:
     """Two views of a photograph and where the same keypoints are in both; arguments of `quadmatch match`."""
     from PIL import Image
 
+    corners = find_truth("coffee.png", POINTS)
+    # Few corners keep the distance that the data set asks for: the rest are random places.
+    drawn = uniform(mix(0, 0, np.arange(2 * (POINTS - len(corners)), dtype=np.uint64))).reshape(-1, 2)
+    places = np.concatenate([corners, 80 + 160 * drawn])
+    pair = pair_views("coffee.png", places, size=SIZE, border=-np.inf)
     images, files = [], []
-    for side, number in (("a", 0), ("b", 1)):
-        view = draw_view("coffee.png", 0, number, SIZE)
+    same = pair.points_b[pair.truth]
+    for side, picture, points in (("a", pair.picture_a, pair.points_a), ("b", pair.picture_b, same)):
         images.append(str(folder / f"{side}.jpg"))
-        Image.fromarray(view()).save(images[-1], quality=92)
-        corners = find_truth("coffee.png", POINTS)
-        # Few corners keep the distance that the data set asks for: the rest are random places.
-        drawn = uniform(mix(0, 0, np.arange(2 * (POINTS - len(corners)), dtype=np.uint64))).reshape(-1, 2)
-        points = view.find(np.concatenate([corners, 80 + 160 * drawn]))
+        Image.fromarray(picture).save(images[-1], quality=92)
         files.append(str(folder / f"{side}.json"))
         Path(files[-1]).write_text(json.dumps(points.tolist()))
     return [images[0], images[1], files[0], files[1]]
@@ -105,7 +107,7 @@ def measure_repeatability(
     size: int = 256,
 ) -> dict[str, float]:
     """Share of keypoints that are within 3 pixels of one of another view, of those that it can show."""
-    from quadmatch.detection import find_corners
+    from quadmatch.own_images.corners import find_corners
 
     detectors: dict[str, Detector] = {
         "ours": find_corners,
@@ -125,7 +127,7 @@ def measure_repeatability(
 
 def find_blobs(pixels: np.ndarray, count: int) -> Float[np.ndarray, "K 2"]:
     """The strongest of OpenCV's SIFT keypoints that keep the distance that ours keep."""
-    from quadmatch.detection import load_opencv, spread
+    from quadmatch.own_images.corners import load_opencv, spread
 
     cv2 = load_opencv()
     found = cv2.SIFT_create(contrastThreshold=0.01).detect(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), None)

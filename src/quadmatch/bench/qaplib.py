@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quadmatch.bench.measurement import Row, one_thread, time_once
+from quadmatch.bench.measurement import Row, time_once
+from quadmatch.machine import one_thread
 
 Matrix = NDArray[np.float64]
 LARGEST = 60
@@ -32,9 +33,7 @@ def read_qaplib(path: Path) -> Instance:
     numbers = _read_numbers(path)
     size = int(numbers[0]) if len(numbers) else 0
     if len(numbers) < 1 + 2 * size * size:
-        raise ValueError(
-            f"{path.name}: {size}×{size} twice needs {2 * size * size} numbers, got {len(numbers) - 1}"
-        )
+        raise ValueError(f"{path.name}: {size}×{size} twice needs {2 * size * size} numbers, got {len(numbers) - 1}")
     a, b = numbers[1 : 1 + 2 * size * size].reshape(2, size, size)
     solution = path.with_suffix(".sln")
     best = float(_read_numbers(solution)[1]) if solution.exists() else None
@@ -67,7 +66,7 @@ def compare(
     """Gap and time of one quality beside FAQ at its defaults, both in this process and on these instances."""
     from scipy.optimize import quadratic_assignment as peer
 
-    from quadmatch.quadratic_assignment import quadratic_assignment
+    from quadmatch.graphs.quadratic_assignment import quadratic_assignment
 
     def solve(one: Instance, seed: int) -> float:
         options = {"rng": seed, "quality": quality}
@@ -81,9 +80,7 @@ def compare(
     found = np.array([[solve(one, seed) for one in instances] for seed in range(seeds)])
     theirs = np.array([relax(one) for one in instances])
     gaps, other_gaps = 100 * (found / best - 1), 100 * (theirs / best - 1)
-    seconds = np.array(
-        [[time_once(partial(solve, one, 0)), time_once(partial(relax, one))] for one in instances]
-    )
+    seconds = np.array([[time_once(partial(solve, one, 0)), time_once(partial(relax, one))] for one in instances])
     for one, gap, other, (ours, others) in zip(instances, gaps[0], other_gaps, seconds):
         if say is not None:
             say(f"{one.name}: {quality} {gap:.2f} % in {ours:.4f} s, FAQ {other:.2f} % in {others:.4f} s")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quadmatch.bench.measurement import Row
+from quadmatch.drawing.tables import draw_table, write_markdown
 from quadmatch.files import write_file, write_json
 
 COLUMNS = ("name", "size", "ours", "peer", "ratio", "required", "met")
@@ -15,24 +16,17 @@ COLUMNS = ("name", "size", "ours", "peer", "ratio", "required", "met")
 def show_rows(report: dict[str, Any]) -> None:
     """Print the report as a table."""
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(*COLUMNS, caption=describe(report["origin"]))
-    for row in report["rows"]:
-        table.add_row(*format_row(row))
-    Console().print(table)
+    Console().print(draw_table(list_lines(report), caption=describe(report["origin"])))
 
 
 def write_report(report: dict[str, Any], folder: Path) -> Path:
     """Write `<date>.json` and `<date>.md` into the folder."""
     name = report["origin"]["date"].replace(":", "").partition("+")[0]
-    write_json(folder / f"{name}.json", report)
+    write_json(folder / f"{name}.json", report, make_folder=True)
     lines = [f"# Benchmarks of {name}", "", describe(report["origin"]), ""]
-    lines += ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    lines += ["| " + " | ".join(format_row(row)) + " |" for row in report["rows"]]
-    notes = [
-        f"- {row['name']}, {row['size']}: {text}" for row in report["rows"] if (text := describe_rest(row))
-    ]
+    lines.append(write_markdown(list_lines(report)))
+    notes = [f"- {row['name']}, {row['size']}: {text}" for row in report["rows"] if (text := describe_rest(row))]
     if notes:
         lines += ["", "Beside these figures:", "", *notes]
     return write_file(folder / f"{name}.md", ("\n".join(lines) + "\n").encode())
@@ -43,17 +37,16 @@ def describe(origin: dict[str, str]) -> str:
     return ", ".join(f"{key} {value}" for key, value in origin.items() if value)
 
 
-def format_row(row: Row) -> list[str]:
-    """The common columns of a row as text; what a row does not have stays empty."""
-    return [format_value(_find(row, column)) for column in COLUMNS]
+def list_lines(report: dict[str, Any]) -> list[list[str]]:
+    """The common columns of the rows as text, heading first; what a row does not have stays empty."""
+    rows = ([format_value(_find(row, column)) for column in COLUMNS] for row in report["rows"])
+    return [list(COLUMNS), *rows]
 
 
 def describe_rest(row: Row) -> str:
     """What a row says beyond the common columns."""
     known = {*COLUMNS, "ours_seconds", "peer_seconds"}
-    return ", ".join(
-        f"{key.replace('_', ' ')} {format_value(value)}" for key, value in row.items() if key not in known
-    )
+    return ", ".join(f"{key.replace('_', ' ')} {format_value(value)}" for key, value in row.items() if key not in known)
 
 
 def _find(row: Row, column: str) -> object:

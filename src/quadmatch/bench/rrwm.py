@@ -11,18 +11,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from quadmatch.bench.measurement import (
-    Row,
-    load_pygmtools,
-    measure_peak,
-    one_thread,
-    report_peak,
-    time_both,
-    time_once,
-)
+from quadmatch.bench.measurement import Row, load_pygmtools, measure_peak, report_peak, time_both, time_once
 from quadmatch.delaunay import delaunay
-from quadmatch.solvers.hungarian import hungarian
-from quadmatch.solvers.spectral import EdgeAffinity, list_edges, rrwm
+from quadmatch.machine import one_thread
+from quadmatch.solvers.lawler.operator import EdgeAffinity, list_edges
+from quadmatch.solvers.lawler.rrwm import rrwm
+from quadmatch.solvers.linear.hungarian import hungarian
 
 WIDTH = 0.01
 """Of the Gaussian that compares lengths of edges."""
@@ -68,10 +62,7 @@ def _compare(pygmtools: Any, batch: int, size: int, rounds: int) -> list[Row]:
 
     ours, peer = time_both(solve, solve_peer, rounds=rounds, repeats=1)
     score, expected = (float(operator.score(hungarian(x())).mean()) for x in (solve, solve_peer))
-    common = {
-        "size": f"batch {batch}, n = {size}",
-        "compared_with": f"pygmtools {pygmtools.__version__} (pytorch)",
-    }
+    common = {"size": f"batch {batch}, n = {size}", "compared_with": f"pygmtools {pygmtools.__version__} (pytorch)"}
     speed = {
         "name": "rrwm",
         "ours_seconds": ours,

@@ -8,18 +8,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from quadmatch.bench.measurement import Row, measure_peak, one_thread, report_peak, time_once
+from quadmatch.bench.measurement import Row, measure_peak, report_peak, time_once
+from quadmatch.machine import one_thread
 
 SIZES = (10, 20, 50, 100, 200, 500)
-PARTS = (
-    "sinkhorn",
-    "hungarian",
-    "frank_wolfe",
-    "frank_wolfe_hard",
-    "rrwm",
-    "match_graphs",
-    "quadratic_assignment",
-)
+PARTS = ("sinkhorn", "hungarian", "frank_wolfe", "frank_wolfe_hard", "rrwm", "match_graphs", "quadratic_assignment")
 
 
 def make_call(part: str, nodes: int) -> Callable[[], object]:
@@ -35,12 +28,14 @@ def make_call(part: str, nodes: int) -> Callable[[], object]:
 
 
 def _bind(part: str, a: Tensor, b: Tensor, unary: Tensor) -> Callable[[], object]:
-    import quadmatch as qm
-    from quadmatch.solvers.affinity_operator import NodeSumAffinity
-    from quadmatch.solvers.frank_wolfe import frank_wolfe, frank_wolfe_hard
-    from quadmatch.solvers.hungarian import hungarian
-    from quadmatch.solvers.rrwm import rrwm
-    from quadmatch.solvers.sinkhorn import sinkhorn
+    from quadmatch.graphs.match_graphs import match_graphs
+    from quadmatch.graphs.quadratic_assignment import quadratic_assignment
+    from quadmatch.solvers.lawler.operator import NodeSumAffinity
+    from quadmatch.solvers.lawler.rrwm import rrwm
+    from quadmatch.solvers.linear.hungarian import hungarian
+    from quadmatch.solvers.linear.sinkhorn import sinkhorn
+    from quadmatch.solvers.quadratic.frank_wolfe import frank_wolfe
+    from quadmatch.solvers.quadratic.frank_wolfe_hard import frank_wolfe_hard
 
     first, second = a[0].double().numpy(), b[0].double().numpy()
     options = {"rng": 0, "maximize": True}
@@ -50,8 +45,8 @@ def _bind(part: str, a: Tensor, b: Tensor, unary: Tensor) -> Callable[[], object
         "frank_wolfe": lambda: frank_wolfe(unary, a, b),
         "frank_wolfe_hard": lambda: frank_wolfe_hard(unary, a, b),
         "rrwm": lambda: rrwm(NodeSumAffinity(unary, unary, torch.zeros_like(unary), a, b)),
-        "match_graphs": lambda: qm.match_graphs(first, second),
-        "quadratic_assignment": lambda: qm.quadratic_assignment(first, second, options=options),
+        "match_graphs": lambda: match_graphs(first, second),
+        "quadratic_assignment": lambda: quadratic_assignment(first, second, options=options),
     }
     return calls[part]
 

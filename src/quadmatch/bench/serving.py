@@ -11,12 +11,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from quadmatch.bench.measurement import Row
+from quadmatch.machine import measure_memory, measure_peak_memory
 
 CLIENTS, SECONDS, SIDE, POINTS = 8, 60.0, 400, 20
 REQUIRED = 0.9
@@ -49,7 +49,7 @@ def make_body(client: int) -> tuple[bytes, str]:
 @contextmanager
 def start_server(model: str) -> Iterator[tuple[int, int]]:
     """The port and the process of a server of its own, stopped at the end."""
-    words = [sys.executable, "-m", "quadmatch.cli", "serve", "--no-open", "--port", "0", "--model", model]
+    words = [sys.executable, "-m", "quadmatch", "serve", "--no-open", "--port", "0", "--model", model]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
@@ -104,18 +104,16 @@ def run(seconds: float = SECONDS, clients: int = CLIENTS, model: str = "default"
     """Matches a second of clients at once, and of one alone before and after, by one server."""
     with start_server(model) as (port, process):
         press(port, clients, min(seconds / 4, 5.0))
-        settled = read_megabytes(process, "VmHWM")
+        settled = measure_peak_memory(process) / 2**20
         before = call(port, "/api/status")[1]["batches"]
         turns = [
             (many, *press_timed(port, many, length))
             for many, length in ((1, seconds / 2), (clients, seconds), (1, seconds / 2))
         ]
         batches = np.subtract(call(port, "/api/status")[1]["batches"], before)
-        final, most = (read_megabytes(process, field) for field in ("VmRSS", "VmHWM"))
+        final, most = measure_memory(process) / 2**20, measure_peak_memory(process) / 2**20
     faults = [fault for turn in turns for fault in turn[3]]
-    together, alone = (
-        [one for turn in turns if (turn[0] > 1) == many for one in turn[2]] for many in (True, False)
-    )
+    together, alone = ([one for turn in turns if (turn[0] > 1) == many for one in turn[2]] for many in (True, False))
     rate = len(together) / turns[1][1]
     single = len(alone) / (turns[0][1] + turns[2][1])
     bounded = most - settled < GROWTH
@@ -147,10 +145,3 @@ def press_timed(port: int, clients: int, seconds: float) -> tuple[float, list[fl
     start = time.perf_counter()
     durations, faults = press(port, clients, seconds)
     return time.perf_counter() - start, durations, faults
-
-
-def read_megabytes(process: int, field: str) -> float:
-    """What a process holds or held, as the kernel counts it; 0 where there is no such count."""
-    status = Path(f"/proc/{process}/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(field)), 0.0)

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
+from quadmatch.datasets.photo_pairs import PicturePair, Pixels, Points
 from quadmatch.datasets.photo_warps import PHOTOGRAPHS, SIDE, find_corners, load_photograph
-from quadmatch.demo.photo_pairs import Picture, PicturePair, Points
 
 SIZE, FOCAL = 400, 560.0
 """Pixels on a side of a picture, and from the camera to it."""
@@ -23,9 +23,7 @@ def list_wall_pairs(turn: float, *, split: str = "test", draws: int = 3, seed: i
     """Pictures of each corner of two photographs before and after a turn by so many degrees."""
     files = PHOTOGRAPHS[split]
     return [
-        _draw_pair(
-            (files[place], files[(place + 1) % len(files)]), turn, np.random.default_rng([seed, draw, place])
-        )
+        _draw_pair((files[place], files[(place + 1) % len(files)]), turn, np.random.default_rng([seed, draw, place]))
         for place in range(len(files))
         for draw in range(draws)
     ]
@@ -42,9 +40,7 @@ def _draw_pair(walls: tuple[str, str], turn: float, rng: np.random.Generator) ->
     return PicturePair(name, picture_a, points_a, picture_b, points_b[order], np.argsort(order))
 
 
-def look(
-    walls: tuple[str, str], turn: float, tilt: float, distance: float, light: float
-) -> tuple[Picture, Points]:
+def look(walls: tuple[str, str], turn: float, tilt: float, distance: float, light: float) -> tuple[Pixels, Points]:
     """The corner turned and tilted by so many degrees, and where its landmarks are; hidden ones too."""
     from scipy.ndimage import map_coordinates
 
@@ -54,9 +50,7 @@ def look(
     points = []
     for file, side in zip(walls, (-1, 1)):
         camera = _project_wall(side, turn, tilt, distance)
-        landmarks = (
-            np.pad(find_corners(file, LANDMARKS) / SIDE, ((0, 0), (0, 1)), constant_values=1) @ camera.T
-        )
+        landmarks = np.pad(find_corners(file, LANDMARKS) / SIDE, ((0, 0), (0, 1)), constant_values=1) @ camera.T
         points.append(landmarks[:, :2] / landmarks[:, 2:])
         if np.linalg.det(camera) <= 0:  # Seen from behind.
             continue
@@ -65,9 +59,7 @@ def look(
         places = np.stack([v[seen], u[seen]]) / w[seen] * SIDE - 0.5
         photograph = load_photograph(file)
         for channel in range(3):
-            picture[seen, channel] = map_coordinates(
-                photograph[..., channel], places, order=1, mode="nearest"
-            )
+            picture[seen, channel] = map_coordinates(photograph[..., channel], places, order=1, mode="nearest")
     pixels = np.rint(255 * np.clip(light * picture, 0, 1)).astype(np.uint8)
     return pixels.reshape(SIZE, SIZE, 3), np.concatenate(points)
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from quadmatch.commands.groups import Command, Commands
+from quadmatch.commands.printing import AsJson, print_json
+
 if TYPE_CHECKING:
     from quadmatch.datasets.survey import SplitSurvey
 
-app = typer.Typer(help="Prepare data sets from their official archives, and check what is there.")
+app = typer.Typer(cls=Commands, help="Prepare data sets from their official archives, and check what is there.")
 
 Name = Annotated[str, typer.Argument(help="willow, pascal-voc, folder or photo-warps")]
 Root = Annotated[
@@ -19,7 +23,7 @@ Root = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=Command)
 def prepare(
     name: Name,
     mirror: Annotated[
@@ -30,8 +34,7 @@ def prepare(
     download: Annotated[
         Optional[bool],  # noqa: UP045
         typer.Option(
-            "--download/--no-download",
-            help="Fetch what is not in the mirror; by default only without a mirror",
+            "--download/--no-download", help="Fetch what is not in the mirror; by default only without a mirror"
         ),
     ] = None,
 ) -> None:
@@ -58,22 +61,28 @@ def prepare(
     check(name, root)
 
 
-@app.command()
+@app.command(cls=Command)
 def check(
     name: Name,
     root: Root = None,
     pictures: Annotated[bool, typer.Option(help="Decode every picture to find broken ones")] = False,
+    json: AsJson = False,
 ) -> None:
     """Count objects of each class and split, and name what is missing; exit code 1 if nothing is usable."""
+    from rich.console import Console
+
     from quadmatch.datasets import DATASETS
     from quadmatch.datasets.survey import compare, survey
+    from quadmatch.drawing.tables import draw_table
 
     if name not in DATASETS:
         typer.echo(f"there is no data set {name}; there are {', '.join(DATASETS)}", err=True)
         raise typer.Exit(2)
     surveys = survey(name, root, pictures=pictures)
-    if any(one.objects for one in surveys):
-        typer.echo(draw_table(surveys))
+    if json:
+        print_json([asdict(one) for one in surveys])
+    elif any(one.objects for one in surveys):
+        Console().print(draw_table(list_lines(surveys), totals=1))
     _echo_problems(surveys)
     for remark in compare(name, surveys):
         typer.echo(remark, err=True)
@@ -93,17 +102,15 @@ def _echo_problems(surveys: list[SplitSurvey], most: int = 10) -> None:
         typer.echo(f"and {len(splits) - most} more", err=True)
 
 
-def draw_table(surveys: list[SplitSurvey]) -> str:
-    """Objects of each category in each split, and keypoints of each category, as text."""
+def list_lines(surveys: list[SplitSurvey]) -> list[list[str]]:
+    """Objects of each category in each split, and keypoints of each category, as text; the sum last."""
     categories = sorted({category for one in surveys for category in one.objects})
-    width = max(8, *(len(category) for category in categories))
-    lines = [" ".join([" " * width, *(f"{one.split:>10}" for one in surveys), " keypoints"])]
-    rows = [(category, [category]) for category in categories] + [("all", categories)]
-    for title, members in rows:
+    lines = [["", *(one.split for one in surveys), "keypoints"]]
+    for title, members in [*((category, [category]) for category in categories), ("all", categories)]:
         counts = [sum(one.objects.get(category, 0) for category in members) for one in surveys]
         points = sum(one.keypoints.get(category, 0) for one in surveys for category in members)
-        lines.append(" ".join([f"{title:<{width}}", *(f"{count:>10}" for count in counts), f"{points:>10}"]))
-    return "\n".join(lines)
+        lines.append([title, *(str(count) for count in counts), str(points)])
+    return lines
 
 
 def _report(message: str) -> None:

@@ -23,7 +23,7 @@ def demo(
         return
     from quadmatch.demo.photographs import show_photographs
     from quadmatch.demo.report import NEXT, write_page
-    from quadmatch.shipped import load
+    from quadmatch.models.load import load
 
     shown = show_photographs(out, load(model), model, say=typer.echo)
     page = write_page(out, shown, show_graphs(out, seed, say=typer.echo))

@@ -9,12 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
+from quadmatch.commands.printing import Json, Quiet, check_json, write_result
+
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="A run folder, an exported model, or a model's name.")],
     dataset: Annotated[str | None, typer.Option(help="Its name; else what the model was trained on.")] = None,
-    root: Annotated[Path | None, typer.Option(help="Folder of the data set, unpacked or packed.")] = None,
-    mirror: Annotated[Path | None, typer.Option(help="Folder that holds its archives, by name.")] = None,
+    root: Annotated[Path | None, typer.Option(exists=True, help="Folder of the data set, unpacked or packed.")] = None,
+    mirror: Annotated[Path | None, typer.Option(exists=True, help="Folder that holds its archives, by name.")] = None,
     split: Annotated[str, typer.Option(help="train, validation, trainval or test.")] = "test",
     protocol: Annotated[str, typer.Option(help="intersection, inclusion or unfiltered.")] = "intersection",
     pairs: Annotated[int, typer.Option(min=0, help="Of each class; 0: every pair once.")] = 1000,
@@ -26,28 +28,30 @@ def evaluate(
     option: Annotated[list[str] | None, typer.Option(help="Of the data set, as in outside=drop.")] = None,
     precision: Annotated[str | None, typer.Option(help="Of the convolutions, as in float32.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder in which activations are kept.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Also write the result to this file.")] = None,
+    json: Json = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Match pairs of a data set; print accuracy, precision, recall and F1 of each class and their mean."""
+    """Match pairs of a data set; print the accuracy of each class, or precision, recall and F1 if they differ."""
     from rich.console import Console
     from rich.progress import Progress
 
-    from quadmatch.files import write_json
-    from quadmatch.trials import Conditions, choose_data, try_model
+    from quadmatch.models.load import find_model
+
+    check_json(json)
+    find_model(model)
+    from quadmatch.evaluation.report import Conditions
+    from quadmatch.evaluation.trial import choose_data, try_model
 
     data = choose_data(model, dataset, mirror or root, parse_options(option or ()))
     conditions = Conditions(split, protocol, pairs or None, seed, outliers, outlier_kind, constraint, partial)
-    console = Console()
-    with Progress(console=console, transient=True) as bar:
+    with Progress(console=Console(stderr=True, quiet=quiet), transient=True) as bar:
         task = bar.add_task("features of objects", total=None)
 
         def progress(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
         result = try_model(model, data, conditions, precision=precision, cache=cache, progress=progress)
-    console.print(result.table())
-    if json is not None:
-        write_json(json, result.to_json())
+    write_result(json, result.to_json(), lambda: Console().print(result.table()))
 
 
 def parse_options(words: Sequence[str]) -> dict[str, Any]:

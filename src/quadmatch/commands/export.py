@@ -9,18 +9,19 @@ import typer
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    run: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The folder of a run.")],
     name: Annotated[str, typer.Argument(help="Of the model.")],
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("models"),
     figures: Annotated[
-        list[Path] | None, typer.Option(help="Results of `evaluate --json` for the model's card.")
+        list[Path] | None,
+        typer.Option(exists=True, dir_okay=False, help="Results of `evaluate --json` for the model's card."),
     ] = None,
     number: Annotated[str, typer.Option(help="float16 or float32.")] = "float16",
 ) -> None:
     """Write NAME.safetensors, with only what differs from the ImageNet weights, and its card NAME.json."""
     import json
 
-    from quadmatch.export import export_model
+    from quadmatch.models.export import export_model
 
     evaluations = [json.loads(path.read_text(encoding="utf-8")) for path in figures or ()]
     card = export_model(run, name, out, evaluations=evaluations, number=number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quadmatch.commands.picture_options import Constraint, Detect, Model, Partial
+from quadmatch.commands.printing import Quiet, show_step
 
 if TYPE_CHECKING:
+    from quadmatch.datasets.picture import Picture
     from quadmatch.result import MatchResult
-    from quadmatch.sides import Side
 
 SHOWN = 20
 """Pairs that are printed."""
@@ -24,9 +26,7 @@ def match(
     image_b: Annotated[str, typer.Argument(help="The other picture.")],
     points_a: Annotated[str | None, typer.Option(help="Its keypoints: JSON, CSV or COCO.")] = None,
     points_b: Annotated[str | None, typer.Option(help="The other's keypoints.")] = None,
-    out: Annotated[
-        str | None, typer.Option(help="Write JSON to this file; - is the standard output.")
-    ] = None,
+    out: Annotated[str | None, typer.Option(help="Write JSON to this file; - is the standard output.")] = None,
     draw: Annotated[Path | None, typer.Option(help="Draw the match: .png, .svg or .pdf.")] = None,
     heat_map: Annotated[Path | None, typer.Option(help="Draw the assignment: .png, .svg or .pdf.")] = None,
     model: Model = "default",
@@ -36,76 +36,94 @@ def match(
     partial: Partial = None,
     constraint: Constraint = True,
     edges: Annotated[bool, typer.Option(help="Draw the edges of the graphs.")] = True,
+    quiet: Quiet = False,
 ) -> None:
     """Match keypoints of two pictures; coordinates in and out are pixels of the upright pictures."""
-    from quadmatch.ahead import load_ahead
-    from quadmatch.figures import check_format
-    from quadmatch.matches import Settings, describe_match, dump
-    from quadmatch.sides import load_side, parse_box
+    from quadmatch.drawing.canvas import check_format
+    from quadmatch.files import check_target, write_file
+    from quadmatch.models.load import find_model, load
+    from quadmatch.own_images.loading import load_picture
 
     for path in (draw, heat_map):
         if path is not None:
             check_format(path)
-    _spare((image_a, image_b, points_a, points_b), (None if out == "-" else out, draw, heat_map))
-    settings = Settings(model, partial, constraint, detect)
-    a = load_side(image_a, points_a, parse_box(box_a, "--box-a"), count=detect, name="image_a")
-    b = load_side(image_b, points_b, parse_box(box_b, "--box-b"), count=detect, name="image_b")
+    written = [path for path in (None if out == "-" else out, draw, heat_map) if path is not None]
+    for target in written:
+        check_target(target)
+    _spare((image_a, image_b, points_a, points_b), written)
+    find_model(model)
+    a = load_picture(image_a, points_a, box_a, count=detect, name="image_a")
+    b = load_picture(image_b, points_b, box_b, count=detect, name="image_b")
     for line in (*a.warnings, *b.warnings):
         typer.echo(f"warning: {line}", err=True)
-    from quadmatch.shipped import load
+    with show_step(quiet) as say:
+        say("importing PyTorch")  # Only now: whatever is wrong with the words above is said at once.
+        from quadmatch.own_images.answer import Settings, describe_match, dump
+        from quadmatch.own_images.warm_up import load_ahead
 
-    load_ahead()
-    matcher = load(model)
-    subjects = matcher.prepare([a.request("image_a"), b.request("image_b")])
-    result = matcher.match_subjects(
-        subjects, [0], [1], partial=settings.is_partial(a, b), constraint=constraint
-    )[0]
+        load_ahead()
+        say(f"loading the model {model}")
+        matcher, settings = load(model), Settings(model, partial, constraint, detect)
+        say("computing the features of both pictures")
+        prepared = matcher.prepare([a, b])
+        say("matching")
+        result = matcher.match_prepared(prepared, [0], [1], partial=settings.is_partial(a, b), constraint=constraint)[0]
     settings = replace(settings, precision=str(matcher.features.precision))
     content = describe_match(result, a, b, settings)
     if out == "-":
         typer.echo(dump(content), nl=False)
     elif out is not None:
-        from quadmatch.files import write_file
-
         write_file(out, dump(content).encode(errors="backslashreplace"))
     else:
         typer.echo(summarise(content))
     _draw(result, a, b, draw, heat_map, edges)
-    for written in (None if out == "-" else out, draw, heat_map):
-        if written is not None:
-            typer.echo(f"written to {written}", err=True)
+    if out is not None and not quiet:
+        typer.echo(count_pairs(content), err=True)
+    for target in written if not quiet else ():
+        typer.echo(f"written to {target}", err=True)
 
 
-def _spare(given: Sequence[str | None], wanted: Sequence[str | Path | None]) -> None:
+def _spare(given: Sequence[str | None], wanted: Sequence[str | Path]) -> None:
     """Refuse to write over what is read."""
-    inputs = {Path(path).resolve() for path in given if path is not None}
+    inputs = {os.path.realpath(path) for path in given if path is not None}
     for path in wanted:
-        if path is not None and Path(path).resolve() in inputs:
+        if os.path.realpath(path) in inputs:
             raise ValueError(f"{path} is one of the inputs: it is not written over; name another file")
 
 
-def _draw(
-    result: MatchResult, a: Side, b: Side, path: Path | None, heat_map: Path | None, edges: bool
-) -> None:
+def _draw(result: MatchResult, a: Picture, b: Picture, path: Path | None, heat_map: Path | None, edges: bool) -> None:
     if path is None and heat_map is None:
         return
-    from quadmatch.figures import draw_assignment, draw_match
+    from quadmatch.drawing.match import draw_match
+    from quadmatch.drawing.matrices import draw_assignment
 
+    names: dict[str, Any] = {"names_a": _name(a), "names_b": _name(b)}
     if path is not None:
         points = a.keypoints.points, b.keypoints.points
-        draw_match(result, *points, image_a=a.pixels, image_b=b.pixels, edges=edges, path=path)
+        draw_match(result, *points, image_a=a.image, image_b=b.image, edges=edges, **names, path=path)
     if heat_map is not None:
-        draw_assignment(result, path=heat_map)
+        draw_assignment(result, **names, path=heat_map)
+
+
+def _name(picture: Picture) -> list[str]:
+    """What the keypoints are called in drawings: as in the file, else their numbers there."""
+    own = picture.keypoints
+    return [str(index) if own.names is None else own.names[index] for index in own.indices]
+
+
+def count_pairs(content: dict[str, Any]) -> str:
+    """How many keypoints were matched, of how many."""
+    counts = [sum(point is not None for point in content[f"points_{side}"]) for side in "ab"]
+    return (
+        f"{len(content['pairs'])} pairs of {counts[0]} keypoints in {content['image_a']} "
+        f"and {counts[1]} in {content['image_b']} (model {content['model']})"
+    )
 
 
 def summarise(content: dict[str, Any]) -> str:
     """The match in words: how many, the surest pairs, and who is left."""
-    counts = [sum(point is not None for point in content[f"points_{side}"]) for side in "ab"]
     pairs, scores, names = content["pairs"], content["scores"], [content["names_a"], content["names_b"]]
-    lines = [
-        f"{len(pairs)} pairs of {counts[0]} keypoints in {content['image_a']} "
-        f"and {counts[1]} in {content['image_b']} (model {content['model']})"
-    ]
+    lines = [count_pairs(content)]
     order = sorted(range(len(pairs)), key=lambda place: -scores[place])[:SHOWN]
     for place in order:
         x, y, other_x, other_y = content["coordinates"][place]
@@ -113,8 +131,7 @@ def summarise(content: dict[str, Any]) -> str:
         if names[0] and names[1]:
             labels = f"  {names[0][i]} – {names[1][j]}"
         lines.append(
-            f"{i:5d} → {j:<5d} score {scores[place]:.2f}   "
-            f"({x:.1f}, {y:.1f}) → ({other_x:.1f}, {other_y:.1f}){labels}"
+            f"{i:5d} → {j:<5d} score {scores[place]:.2f}   ({x:.1f}, {y:.1f}) → ({other_x:.1f}, {other_y:.1f}){labels}"
         )
     if len(pairs) > SHOWN:
         lines.append(f"  … and {len(pairs) - SHOWN} more; --out matches.json writes all")

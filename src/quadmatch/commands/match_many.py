@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from quadmatch.commands.picture_options import Constraint, Detect, Model, Partial
+from quadmatch.commands.printing import Quiet
 
 SHOWN = 50
 """Errors that are listed; all are in the file."""
@@ -15,8 +16,7 @@ SHOWN = 50
 
 def match_many(
     pairs: Annotated[
-        Path,
-        typer.Argument(help="CSV of image_a,points_a,image_b,points_b[,box_a,box_b]; paths from its folder."),
+        Path, typer.Argument(help="CSV of image_a,points_a,image_b,points_b[,box_a,box_b]; paths from its folder.")
     ],
     out: Annotated[Path, typer.Option(help="One line of JSON a pair; what it has is not done again.")],
     model: Model = "default",
@@ -24,19 +24,24 @@ def match_many(
     partial: Partial = None,
     constraint: Constraint = True,
     memory: Annotated[float, typer.Option(min=0, help="Gigabytes of features that are kept.")] = 1.0,
+    quiet: Quiet = False,
 ) -> None:
     """Match many pairs, each picture's features computed once; goes on where it was stopped."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from quadmatch.many import match_many as run
-    from quadmatch.matches import Settings
-    from quadmatch.pair_lists import read_pairs
-    from quadmatch.shipped import load
+    from quadmatch.files import check_target
+    from quadmatch.models.load import find_model, load
+    from quadmatch.own_images.pair_lists import read_pairs
 
     rows = read_pairs(pairs)
+    check_target(out)
+    find_model(model)
+    from quadmatch.own_images.answer import Settings
+    from quadmatch.own_images.bulk import match_many as run
+
     columns = TextColumn("pairs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
         task = bar.add_task("pairs", total=len(rows))
         report = run(
             rows,
@@ -47,9 +52,10 @@ def match_many(
             memory=int(memory * 2**30),
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
-    if report.resumed:
+    if report.resumed and not quiet:
         typer.echo(f"{report.resumed} pairs were there already")
-    typer.echo(f"{report.pairs - len(report.errors)} of {report.pairs} pairs matched, written to {out}")
+    if not quiet:
+        typer.echo(f"{report.pairs - len(report.errors)} of {report.pairs} pairs matched, written to {out}")
     if report.errors:
         typer.echo(f"{len(report.errors)} could not be matched:", err=True)
         for number, message in report.errors[:SHOWN]:

@@ -6,10 +6,19 @@ from typing import Annotated
 
 import typer
 
-Model = Annotated[str, typer.Option(help="A model's name, file or run folder.")]
+from quadmatch.models.load import list_models
+
+Model = Annotated[
+    str,
+    typer.Option(help=f"A model's name ({', '.join(list_models())}), file or run folder.", autocompletion=list_models),
+]
 Detect = Annotated[int | None, typer.Option(min=1, help="Find so many keypoints where no file has them.")]
 Partial = Annotated[
     bool | None,
-    typer.Option("--partial/--all", help="Leave alone what matches nothing well [default: with --detect]."),
+    typer.Option(
+        "--partial/--all",
+        help="Leave keypoints alone that match nothing well, or match all.",
+        show_default="partial where keypoints were detected, else all",
+    ),
 ]
 Constraint = Annotated[bool, typer.Option(help="The quadratic constraint.")]

@@ -1,4 +1,4 @@
-"""`quadmatch reproduce`: a table of the paper from training to print."""
+"""`quadmatch reproduce`: a table or figure of the paper, from training to print."""
 
 from __future__ import annotations
 
@@ -7,37 +7,52 @@ from typing import Annotated
 
 import typer
 
+from quadmatch.commands.printing import STANDARD, Json, Quiet, check_json, write_result
+from quadmatch.reproduce import ITEMS
+
+KNOWN = "\n\n".join(f"{name}: {item.about}." for name, item in ITEMS.items())
+
 
 def reproduce(
-    table: Annotated[str, typer.Argument(help="willow, voc, voc-f1, or one of the others in the docs.")],
+    item: Annotated[
+        str, typer.Argument(help=f"One of these:\n\n{KNOWN}", metavar="NAME", autocompletion=lambda: list(ITEMS))
+    ],
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each row; else the table's.")] = None,
-    root: Annotated[Path | None, typer.Option(help="Folder of the data set, unpacked or packed.")] = None,
-    mirror: Annotated[Path | None, typer.Option(help="Folder that holds its archives, by name.")] = None,
+    root: Annotated[Path | None, typer.Option(exists=True, help="Folder of the data set, unpacked or packed.")] = None,
+    mirror: Annotated[Path | None, typer.Option(exists=True, help="Folder that holds its archives, by name.")] = None,
     split: Annotated[str | None, typer.Option(help="Evaluate on this split instead of the table's.")] = None,
     rows: Annotated[list[str] | None, typer.Option("--row", help="Only this row; may be repeated.")] = None,
     quick: Annotated[bool, typer.Option(help="A tenth of the steps, 100 pairs, one seed.")] = False,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="Of every experiment, as in training.threads=2.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of runs and results; what is there is reused.")] = Path(
-        "results"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder of runs and results; what is there is reused.")] = Path("results"),
+    json: Json = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Train and evaluate the rows of a table, and print them beside the paper's, mean ± std over seeds."""
+    """Make a table or figure of the paper; a table's rows stand beside the paper's, mean ± std over seeds."""
     from rich.console import Console
 
-    from quadmatch.reproduce.rows import Settings
-    from quadmatch.reproduce.tables import choose_table, reproduce_table
+    from quadmatch.drawing.tables import draw_table
+    from quadmatch.reproduce.items import Settings
+    from quadmatch.reproduce.making import choose_item, reproduce_item
 
-    chosen = choose_table(table, rows)
-    console = Console()
+    check_json(json)
+    chosen = choose_item(item, rows)
+    console, progress = Console(), Console(stderr=json == STANDARD, quiet=quiet)
     settings = Settings(
         out=out,
-        seeds=seeds or (1 if quick else chosen["seeds"]),
+        seeds=seeds,
         root=mirror or root,
         split=split,
         quick=quick,
         changes=tuple(changes or ()),
-        say=lambda line: console.print(line, highlight=False, markup=False),
+        say=lambda line: progress.print(line, highlight=False, markup=False),
     )
-    console.print(reproduce_table(table, chosen, settings))
+    made = reproduce_item(item, chosen, settings)
+
+    def show() -> None:
+        if made.lines:
+            console.print(draw_table(made.lines, title=made.title, caption=made.caption, totals=made.totals))
+
+    write_result(json, made.record, show)

@@ -22,17 +22,18 @@ def serve(
         import uvicorn
 
         from quadmatch.web.app import build_app
+        from quadmatch.web.connections import configure
     except ImportError as error:
         raise ImportError(f"the page needs {error.name}: pip install 'quadmatch[web,images]'") from None
-    from quadmatch.shipped import load, read_aliases
+    from quadmatch.models.load import load, read_aliases
+    from quadmatch.own_images.warm_up import warm_up
     from quadmatch.web.guard import is_loopback
-    from quadmatch.web.warmup import warm_up
 
     with bind(host, port) as listener:
         typer.echo(f"loading the model {model} …")
         matcher = load(model)
         warm_up(matcher)
-        app = build_app(matcher, model=read_aliases().get(model, model), host=host)
+        app = build_app(matcher, model=read_aliases().get(model, model), host=host, load=load)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listener.getsockname()[1]}/"
         typer.echo(f"{address}  (Ctrl+C ends it)")
@@ -40,11 +41,8 @@ def serve(
             typer.echo("note: other machines can reach this page, and there is no password", err=True)
         if open_page:
             typer.launch(address)
-        settings = uvicorn.Config(
-            app, log_level="warning", server_header=False, timeout_keep_alive=15, limit_concurrency=200
-        )
         with suppress(KeyboardInterrupt):
-            uvicorn.Server(settings).run(sockets=[listener])
+            uvicorn.Server(configure(app)).run(sockets=[listener])
 
 
 def bind(host: str, port: int) -> socket.socket:

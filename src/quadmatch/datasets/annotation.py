@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float, UInt8
-from numpy.typing import NDArray
 
-Box = tuple[float, float, float, float]
+from quadmatch.datasets.boxes import Box, check_box, clip_box
+from quadmatch.datasets.pixels import crop, move_points, read_pixels, read_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +23,11 @@ class Annotation:
     image: Path | Callable[[], np.ndarray]
     """A file, or a function that renders the picture as [H, W, 3] bytes."""
     box: Box | None
-    """(x0, y0, x1, y1) in pixels of the picture; the whole picture when None."""
+    """The whole picture when None."""
     names: tuple[str, ...]
     """The keypoints' names, no two alike."""
     points: Float[np.ndarray, "K 2"]
-    """(x, y) of each keypoint in pixels of the picture, float64."""
+    """(x, y) of each keypoint in pixels of the upright picture, float64."""
     mirrored: bool = False
     """The crop is seen in a mirror, with its keypoints; the picture, the box and `points` are as they are."""
 
@@ -38,32 +38,15 @@ class Annotation:
             raise ValueError(f"{self.name}: keypoint names must differ, got {self.names}")
         if not np.isfinite(self.points).all():
             raise ValueError(f"{self.name}: a keypoint's position is not finite")
-        if self.box is not None and not (self.box[0] < self.box[2] and self.box[1] < self.box[3]):
-            raise ValueError(f"{self.name}: box (x0, y0, x1, y1) needs x0 < x1 and y0 < y1, got {self.box}")
+        if self.box is not None:
+            check_box(self.box, f"{self.name}: box")
 
 
 def read_picture(annotation: Annotation) -> UInt8[np.ndarray, "H W 3"]:
-    """The whole picture in RGB."""
+    """The whole picture, upright and in RGB."""
     if callable(annotation.image):
         return annotation.image()
-    from PIL import Image
-
-    try:
-        with Image.open(annotation.image) as picture:
-            return np.asarray(picture.convert("RGB"))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise ValueError(f"{annotation.name}: cannot read {annotation.image}: {error}") from error
-
-
-def read_size(image: Path) -> tuple[int, int]:
-    """Width and height of a picture, from its header."""
-    from PIL import Image
-
-    try:
-        with Image.open(image) as picture:
-            return picture.size
-    except (OSError, SyntaxError, ValueError) as error:
-        raise ValueError(f"cannot read the picture {image}: {error}") from error
+    return read_pixels(annotation.image, annotation.name)
 
 
 def find_box(annotation: Annotation) -> Box:
@@ -71,37 +54,25 @@ def find_box(annotation: Annotation) -> Box:
     if annotation.box is not None:
         return annotation.box
     if isinstance(annotation.image, Path):
-        width, height = read_size(annotation.image)
+        width, height = read_size(annotation.image, annotation.name)
     else:
         height, width = annotation.image().shape[:2]
     return (0.0, 0.0, float(width), float(height))
 
 
-def clip_box(box: Box, width: int, height: int) -> Box:
-    """The part of a box that lies in a picture of the given size."""
-    return (max(box[0], 0.0), max(box[1], 0.0), min(box[2], float(width)), min(box[3], float(height)))
-
-
 def frame_points(annotation: Annotation, size: int = 256) -> Float[np.ndarray, "K 2"]:
     """The keypoints in the frame of the crop of `size` × `size` pixels."""
-    x0, y0, x1, y1 = find_box(annotation)
-    scale = np.array([size / (x1 - x0), size / (y1 - y0)])
-    points: NDArray[np.float64] = (annotation.points - np.array([x0, y0])) * scale
+    points = move_points(annotation.points, find_box(annotation), size)
     return points * (-1, 1) + (size, 0) if annotation.mirrored else points
 
 
-def load_crop(
-    annotation: Annotation, size: int = 256
-) -> tuple[UInt8[np.ndarray, "S S 3"], Float[np.ndarray, "K 2"]]:
-    """The box resampled (bicubic) to `size` × `size` pixels, and the keypoints in that frame as float32."""
-    from PIL import Image
-
-    picture = Image.fromarray(read_picture(annotation))
-    box = find_box(annotation)
-    clipped = clip_box(box, *picture.size)
-    if clipped != box:
-        raise ValueError(f"{annotation.name}: box {box} exceeds its picture of {picture.size} pixels")
-    crop = picture.resize((size, size), Image.Resampling.BICUBIC, box=box)
-    if annotation.mirrored:
-        crop = crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    return np.asarray(crop), frame_points(annotation, size).astype(np.float32)
+def load_crop(annotation: Annotation, size: int = 256) -> tuple[UInt8[np.ndarray, "S S 3"], Float[np.ndarray, "K 2"]]:
+    """The annotation's box as `size` × `size` pixels, and the keypoints in that frame as float32."""
+    pixels = read_picture(annotation)
+    height, width = pixels.shape[:2]
+    box = annotation.box or (0.0, 0.0, float(width), float(height))
+    if clip_box(box, width, height) != box:
+        raise ValueError(f"{annotation.name}: box {box} exceeds its picture of {(width, height)} pixels")
+    square = crop(pixels, box, size)
+    square = np.ascontiguousarray(square[:, ::-1]) if annotation.mirrored else square
+    return square, frame_points(replace(annotation, box=box), size).astype(np.float32)

@@ -59,9 +59,7 @@ def is_unpacked(folder: Path, archive: Archive) -> bool:
     if folder.is_file():
         return False
     places = walk(folder)
-    return folder.name == archive.marker or any(
-        archive.marker in (*down, *files) for _, down, files in places
-    )
+    return folder.name == archive.marker or any(archive.marker in (*down, *files) for _, down, files in places)
 
 
 def resolve(name: str, root: Path | str | None) -> list[Path]:
@@ -81,8 +79,7 @@ def resolve(name: str, root: Path | str | None) -> list[Path]:
     if not folder.exists():
         raise FileNotFoundError(f"{name}: there is no {folder}; {hint}")
     packed = any(
-        find_file(folder, archive.file) and not is_unpacked(folder, archive)
-        for archive in ARCHIVES.get(name, ())
+        find_file(folder, archive.file) and not is_unpacked(folder, archive) for archive in ARCHIVES.get(name, ())
     )
     if packed or folder.is_file():
         found = list(prepare(name, mirror=folder, root=default_root()).folders)
@@ -124,11 +121,7 @@ def prepare(
 
 
 def _bring(
-    archive: Archive,
-    place: Path,
-    source: Path | None,
-    download: bool | None,
-    report: Callable[[str], None],
+    archive: Archive, place: Path, source: Path | None, download: bool | None, report: Callable[[str], None]
 ) -> tuple[list[tuple[Path, str]], list[str]]:
     """Parts of one archive with a message each, and why there is none."""
     reasons = []

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from quadmatch.datasets.annotation import Annotation, Box, clip_box, read_size
+from quadmatch.datasets.annotation import Annotation
+from quadmatch.datasets.boxes import clip_box, parse_box
+from quadmatch.datasets.pixels import read_size
+from quadmatch.datasets.points import check_points
+from quadmatch.datasets.texts import read_json
 
 KEYS = ("images", "annotations", "categories")
-
-
-def read_json(path: Path) -> Any:
-    """A JSON file, or an error that names it."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
 
 
 def is_coco(stored: Any) -> bool:
@@ -49,7 +44,9 @@ def read_coco(path: Path, root: Path, *, crop: bool = True) -> list[Annotation]:
         image = files[one["image_id"]]
         kind = str(require(category, "name", f"{path}, category {one['category_id']}"))
         label = f"{kind}/{image.relative_to(root).with_suffix('').as_posix()}_{number}"
-        box = _read_box(one, image, where) if crop else None
+        box = None
+        if crop and one.get("bbox"):
+            box = clip_box(parse_box(one["bbox"], f"{where}: bbox", extent=True), *read_size(image, where))
         objects.append(Annotation(label, kind, image, box, names, points[labelled]))
     return objects
 
@@ -61,6 +58,8 @@ def index_rows(path: Path, stored: dict[str, Any], key: str) -> dict[Any, dict[s
         if not isinstance(row, dict):
             raise ValueError(f"{path}: {key}[{place}] must be an object")
         number = require(row, "id", f"{path}, {key}[{place}]")
+        if not isinstance(number, (int, str)):
+            raise ValueError(f"{path}, {key}[{place}]: id must be a number or a text; got {number!r:.80}")
         if number in rows:
             raise ValueError(f"{path}: {key} holds id {number} twice")
         rows[number] = row
@@ -77,8 +76,8 @@ def require(row: dict[str, Any], key: str, where: str) -> Any:
 def look_up(rows: dict[Any, dict[str, Any]], one: dict[str, Any], key: str, where: str) -> dict[str, Any]:
     """The row that a field names by its id."""
     number = require(one, key, where)
-    if number not in rows:
-        raise ValueError(f"{where}: {key} {number} is not in the file")
+    if not isinstance(number, (int, str)) or number not in rows:
+        raise ValueError(f"{where}: {key} {number!r:.80} is not in the file")
     return rows[number]
 
 
@@ -100,22 +99,56 @@ def parse_coco_keypoints(
     """Names, positions and whether a keypoint is labelled: COCO's visibility 0 means that it is not there."""
     try:
         rows = np.array(one["keypoints"], dtype=np.float64).reshape(-1, 3)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{where}: keypoints must be numbers x, y, visibility in threes") from None
-    names = tuple(str(name) for name in category.get("keypoints", range(len(rows))))
+    named = category.get("keypoints", range(len(rows)))
+    if not isinstance(named, (list, range)):
+        raise ValueError(f"{where}: keypoints of its category must be a list of names; got {named!r:.80}")
+    names = tuple(str(name) for name in named)
     if len(names) != len(rows):
         raise ValueError(f"{where} has {len(rows)} keypoints, its category names {len(names)}")
-    return names, rows[:, :2], rows[:, 2] > 0
+    labelled = rows[:, 2] > 0
+    own = [name for name, there in zip(names, labelled) if there]
+    check_points(rows[labelled, :2], where, own)
+    return names, rows[:, :2], labelled
 
 
-def parse_bbox(stored: Any, where: str) -> Box:
-    """COCO's x, y, width, height as (x0, y0, x1, y1)."""
-    try:
-        x, y, width, height = (float(number) for number in stored)
-    except (TypeError, ValueError):
-        raise ValueError(f"{where}: bbox must be x, y, width, height; got {stored!r}") from None
-    return x, y, x + width, y + height
+def choose_object(
+    file: Path, stored: dict[str, Any], image: Path | None, wanted: str | None
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Id, row and category of the one object of a picture, or of the one whose id is wanted."""
+    categories = index_rows(file, stored, "categories")
+    found = {
+        number: one
+        for number, one in index_rows(file, stored, "annotations").items()
+        if one.get("keypoints") and not one.get("iscrowd")
+    }
+    if wanted is not None:
+        found = {number: one for number, one in found.items() if str(number) == wanted}
+        if not found:
+            raise ValueError(f"{file} has no annotation {wanted} with keypoints")
+    elif image is not None:
+        pictures = list(_find_ids(file, stored, image))
+        found = {number: one for number, one in found.items() if one.get("image_id") in pictures}
+    whose = "" if image is None else f" for {image.name}"
+    if not found:
+        raise ValueError(f"{file} has no object with keypoints{whose}")
+    number, one = next(iter(found.items()))
+    if len(found) > 1:
+        listed = ", ".join(str(other) for other in list(found)[:10])
+        example = f"{file.name}#{number}"
+        raise ValueError(f"{file} has {len(found)} objects{whose}: {listed}; say which, as in {example}")
+    return number, one, look_up(categories, one, "category_id", f"{file}, annotation {number}")
 
 
-def _read_box(one: dict[str, Any], image: Path, where: str) -> Box | None:
-    return clip_box(parse_bbox(one["bbox"], where), *read_size(image)) if one.get("bbox") else None
+def _find_ids(file: Path, stored: dict[str, Any], image: Path) -> set[Any]:
+    """Ids of the pictures with this file's name; where several folders have one, of the same folder."""
+    pictures = index_rows(file, stored, "images")
+    parts = {number: Path(str(one.get("file_name", ""))).parts for number, one in pictures.items()}
+    own = image.absolute().parts
+    alike = {number for number, other in parts.items() if other and other[-1] == own[-1]}
+    if not alike:
+        raise ValueError(f"{file} has no picture {image.name}; its file_name must be the same")
+    whole = {number for number in alike if own[-len(parts[number]) :] == parts[number]}
+    longest = max((len(parts[number]) for number in whole), default=0)
+    return {number for number in whole if len(parts[number]) == longest} or alike

@@ -8,10 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from quadmatch.datasets.annotation import Annotation
-from quadmatch.datasets.beside import read_beside
-from quadmatch.datasets.coco import is_coco, read_coco, read_json
+from quadmatch.datasets.boxes import clip_box
+from quadmatch.datasets.coco import is_coco, read_coco
+from quadmatch.datasets.keypoint_files import Keypoints, count_names, parse_keypoints, read_csv
+from quadmatch.datasets.pixels import read_size
 from quadmatch.datasets.splits import check_split, hold_out, take_split
+from quadmatch.datasets.texts import read_json
 
+PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
 WORDS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
 
 
@@ -34,9 +38,7 @@ def folder(
         raise ValueError(f"test_share must be at least 0 and less than 1, got {test_share}")
     stated = _read_stated(place, crop)
     if not any(stated.values()):
-        raise ValueError(
-            f"{place} holds no keypoints: neither a COCO file nor a CSV or JSON file beside a picture"
-        )
+        raise ValueError(f"{place} holds no keypoints: neither a COCO file nor a CSV or JSON file beside a picture")
     chosen = _choose(stated, split, test_share)
     if not chosen:
         raise FileNotFoundError(f"{place} has no objects for split {split!r}")
@@ -63,15 +65,64 @@ def _read_stated(place: Path, crop: bool) -> dict[str, list[Annotation]]:
 
 def _read_all(place: Path, crop: bool) -> list[Annotation]:
     files = _list_coco(place)
-    return [one for file in files for one in read_coco(file, place, crop=crop)] or read_beside(
-        place, crop=crop
-    )
+    return [one for file in files for one in read_coco(file, place, crop=crop)] or read_beside(place, crop=crop)
 
 
 def _list_coco(place: Path) -> list[Path]:
     """JSON files in a folder or in its `annotations` that are in COCO's format."""
     files = [*place.glob("*.json"), *place.glob("annotations/*.json")]
     return sorted(file for file in files if is_coco(read_json(file)))
+
+
+def list_pictures(root: Path) -> list[Path]:
+    """Every picture below a folder, in order of name."""
+    files = (path for path in root.rglob("*") if path.suffix.lower() in PICTURES)
+    return sorted(path for path in files if path.is_file() and not path.name.startswith("."))
+
+
+def read_beside(root: Path, *, crop: bool = True) -> list[Annotation]:
+    """An object for each picture that has keypoints beside it; its category is its folder below `root`."""
+    objects: list[Annotation] = []
+    for image in list_pictures(root):
+        found = [image.with_suffix(suffix) for suffix in (".csv", ".json")]
+        found = [path for path in found if path.is_file()]
+        if len(found) > 1:
+            raise ValueError(f"{image} has keypoints in both {found[0].name} and {found[1].name}: keep one")
+        if found:
+            objects += _read_objects(found[0], image, root, crop)
+    return objects
+
+
+def _read_objects(path: Path, image: Path, root: Path, crop: bool) -> list[Annotation]:
+    """The objects of one picture: the file of keypoints beside it has one, or a list of several."""
+    name = image.relative_to(root).with_suffix("").as_posix()
+    category = image.parent.relative_to(root).as_posix()
+    category = "object" if category == "." else category
+    if path.suffix == ".csv":
+        return [_annotate(read_csv(path), name, category, image, crop, str(path))]
+    stored = read_json(path)
+    rows = {("", str(path)): stored}
+    if isinstance(stored, dict) and "objects" in stored:
+        if not isinstance(stored["objects"], list):
+            raise ValueError(f"{path}: objects must be a list")
+        rows = {(f"_{row}", f"{path}, object {row}"): one for row, one in enumerate(stored["objects"])}
+    objects = []
+    for (number, where), row in rows.items():
+        keypoints = parse_keypoints(row, where)
+        kind = str(row.get("category", category)) if isinstance(row, dict) else category
+        objects.append(_annotate(keypoints, name + number, kind, image, crop, where))
+    return objects
+
+
+def _annotate(keypoints: Keypoints, name: str, category: str, image: Path, crop: bool, where: str) -> Annotation:
+    names = keypoints.names or count_names(keypoints.length)
+    if len(set(names)) != len(names):
+        twice = next(one for one in names if names.count(one) > 1)
+        raise ValueError(f"{where}: keypoint {twice!r} is there twice")
+    box = keypoints.box if crop else None
+    if box is not None:
+        box = clip_box(box, *read_size(image, where))
+    return Annotation(name, category, image, box, names, keypoints.points)
 
 
 def _choose(stated: dict[str, list[Annotation]], split: str, test_share: float) -> Sequence[Annotation]:

@@ -9,13 +9,12 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, UInt64
 from numpy.typing import NDArray
-from torch import Tensor
 
 from quadmatch.datasets.annotation import Annotation, frame_points
 from quadmatch.datasets.hashing import hash_text, hash_texts, mix
 from quadmatch.datasets.protocols import OUTLIER, check_protocol
 from quadmatch.delaunay import CONSTRUCTIONS
-from quadmatch.graph import Graph, GraphPair
+from quadmatch.graph import Graph, GraphPair, PairBatch
 
 ABSENT, ALONE = -1, -2
 
@@ -31,19 +30,6 @@ class KeypointTable:
     hashes: UInt64[np.ndarray, " O"]
     keys: UInt64[np.ndarray, "O K"]
     """Hashes of the keypoints' names."""
-
-
-@dataclass(frozen=True)
-class PairBatch:
-    """Pairs of graphs, and where their nodes' features are."""
-
-    pairs: GraphPair
-    source: Int[Tensor, " P"]
-    """Object of each pair, in the table."""
-    target: Int[Tensor, " P"]
-    source_nodes: Int[Tensor, "P N"]
-    """Keypoint of that object at each node, -1 on padding, for `Features.select`."""
-    target_nodes: Int[Tensor, "P M"]
 
 
 def tabulate(annotations: Sequence[Annotation], size: int = 256) -> KeypointTable:
@@ -116,17 +102,15 @@ def _build(
     order = np.lexsort((keys, ~take), axis=1)[:, :width]
     rows = np.arange(len(objects))[:, None]
     mask = take[rows, order]
-    adjacency = _join(table.points[objects], take, construction)[
+    adjacency = join_points(table.points[objects], take, construction)[
         rows[:, :, None], order[:, :, None], order[:, None, :]
     ]
     points = np.where(mask[:, :, None], table.points[objects[:, None], order], np.float32(0))
-    graph = Graph(
-        torch.from_numpy(points), torch.from_numpy(mask), torch.from_numpy(adjacency.astype(np.float32))
-    )
+    graph = Graph(torch.from_numpy(points), torch.from_numpy(mask), torch.from_numpy(adjacency.astype(np.float32)))
     return np.where(mask, order, -1), graph
 
 
-def _join(
+def join_points(
     points: Float[np.ndarray, "P K 2"], take: Bool[np.ndarray, "P K"], construction: str
 ) -> NDArray[np.uint8]:
     """Adjacency of the taken keypoints of each object, at the keypoints' places in the table."""

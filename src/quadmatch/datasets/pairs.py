@@ -132,28 +132,18 @@ class BatchIndex(NamedTuple):
 
 
 def sample_batch(
-    groups: Sequence[Group],
-    *,
-    seed: int,
-    step: int,
-    classes: int = 8,
-    objects: int = 4,
-    protocol: str = "intersection",
-    rank: int = 0,
-    world_size: int = 1,
+    groups: Sequence[Group], *, seed: int, step: int, classes: int = 8, objects: int = 4, protocol: str = "intersection"
 ) -> BatchIndex:
     """A few objects of each of several categories and all their admitted pairs.
 
     At most `classes` categories, no more than there are, each with `objects` objects. A pure function of
-    (seed, step · world_size + rank): so many ranks draw what one would draw in as many steps.
+    (seed, step): processes that train together draw the same batch and share it.
     """
     check_protocol(protocol)
-    if not 0 <= rank < world_size:
-        raise ValueError(f"rank must be from 0 to world_size - 1 = {world_size - 1}, got {rank}")
     if min(classes, objects - 1) < 1:
         raise ValueError(f"a batch needs classes ≥ 1 and objects ≥ 2, got {classes} and {objects}")
     for attempt in range(1000):
-        key = hash_text("batch", seed, step * world_size + rank, attempt)
+        key = hash_text("batch", seed, step, attempt)
         batch = _draw(groups, key, classes, objects, protocol)
         if len(batch.pairs):
             return batch

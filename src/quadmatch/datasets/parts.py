@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from quadmatch.datasets.sources import Archive
-from quadmatch.datasets.unpacking import fill, unpack
+from quadmatch.datasets.unpacking import unpack
+from quadmatch.files import fill_folder, remove_partial, write_json
 
 RECORD = "part.json"
 
@@ -42,14 +43,14 @@ def add_part(archive: Archive, path: Path, place: Path, report: Callable[[str], 
     if part.exists():
         return part, f"{archive.file}: already there"
     report(f"unpacking {path}")
+    remove_partial(place)
     stamp |= {"sha256": digests[0], "known": known}
-    finish = _record(stamp)
     if archive.marker == archive.file:
-        with fill(part) as filling:
+        with fill_folder(part, keep=True) as filling:
             shutil.copyfile(path, filling / path.name)
-            finish(filling)
+            write_json(filling / RECORD, stamp)
     else:
-        unpack(path, part, wanted=archive.wanted, finish=finish)
+        unpack(path, part, wanted=archive.wanted, finish=lambda filling: write_json(filling / RECORD, stamp))
     judgement = "a known copy" if known else "not a known copy, so judge it by its counts"
     return part, f"{archive.file}: unpacked ({judgement})"
 
@@ -58,18 +59,8 @@ def refer_to(archive: Archive, source: Path, place: Path) -> tuple[Path, str]:
     """Note that an unpacked copy lies elsewhere."""
     key = hashlib.sha256(f"{archive.file} {source.resolve()}".encode()).hexdigest()[:12]
     folder = place / f"{archive.marker.split('.')[0]}-at-{key}"
-    folder.mkdir(parents=True, exist_ok=True)
-    _record({"file": archive.file, "refers_to": str(source.resolve())})(folder)
+    write_json(folder / RECORD, {"file": archive.file, "refers_to": str(source.resolve())}, make_folder=True)
     return source.resolve(), f"{archive.file}: used unpacked from {source}"
-
-
-def _record(stamp: dict[str, object]) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        partial = folder / f".{RECORD}"
-        partial.write_text(json.dumps(stamp, indent=1))
-        partial.replace(folder / RECORD)
-
-    return write
 
 
 def read_record(record: Path) -> dict[str, object]:

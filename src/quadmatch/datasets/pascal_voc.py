@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from quadmatch.datasets.annotation import Annotation, Box, clip_box
+from quadmatch.datasets.annotation import Annotation
+from quadmatch.datasets.boxes import Box, clip_box
 from quadmatch.datasets.splits import check_split, take_split
 from quadmatch.datasets.voc_folders import VocFolders, find_voc, parse, read_number
 from quadmatch.datasets.voc_index import recall, remember
@@ -18,11 +19,7 @@ COMPLETE = {"train": 7020, "test": 1682}
 
 
 def pascal_voc(
-    root: Path | str | None = None,
-    split: str = "train",
-    *,
-    outside: str = "keep",
-    exclude_2007: bool = False,
+    root: Path | str | None = None, split: str = "train", *, outside: str = "keep", exclude_2007: bool = False
 ) -> list[Annotation]:
     """The objects of a split that the field's filter leaves: 7,020 for training, 1,682 for testing.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from quadmatch.datasets.annotation import Annotation
 from quadmatch.datasets.hashing import hash_text, mix, uniform
+from quadmatch.datasets.pixels import crop, read_pixels
 from quadmatch.datasets.splits import check_split
 from quadmatch.datasets.warps import Warp, draw_warp
 
@@ -76,6 +77,8 @@ class View:
     key: int
     size: int
     strength: float
+    outside: float | None = None
+    """Brightness beyond the photograph's edge; None: the photograph is mirrored there."""
 
     def __call__(self) -> UInt8[np.ndarray, "S S 3"]:
         """The picture."""
@@ -86,9 +89,8 @@ class View:
         grid = np.stack(np.meshgrid(centres, centres), -1).reshape(-1, 2)
         # Positions are measured from the picture's corner, so a pixel's centre is half a pixel in.
         places = (self.warp.apply(grid) + 1) * SIDE / 2 - 0.5
-        channels = [
-            map_coordinates(photograph[..., c], places.T[::-1], order=1, mode="mirror") for c in range(3)
-        ]
+        beyond = {"mode": "mirror"} if self.outside is None else {"mode": "grid-constant", "cval": self.outside}
+        channels = [map_coordinates(photograph[..., c], places.T[::-1], order=1, **beyond) for c in range(3)]
         seen = np.stack(channels, -1).reshape(self.size, self.size, 3)
         return np.rint(255 * self._relight(seen)).astype(np.uint8)
 
@@ -124,18 +126,14 @@ def _annotate(view: View, name: str, corners: Float[np.ndarray, "K 2"]) -> Annot
 @lru_cache(maxsize=32)
 def load_photograph(file: str) -> Float[np.ndarray, "S S 3"]:
     """The middle square of a photograph, in [0, 1]."""
-    from PIL import Image
-
     path = find_photographs() / file
     if not path.is_file():
         raise FileNotFoundError(f"this version of scikit-image does not carry {file}")
-    with Image.open(path) as picture:
-        colour = picture.convert("RGB")
-    side = min(colour.size)
-    left, top = (colour.width - side) // 2, (colour.height - side) // 2
-    box = (left, top, left + side, top + side)
-    square = colour.resize((SIDE, SIDE), Image.Resampling.BICUBIC, box=box)
-    pixels = np.asarray(square, dtype=np.float64) / 255
+    colour = read_pixels(path, file)
+    height, width = colour.shape[:2]
+    side = min(height, width)
+    left, top = float((width - side) // 2), float((height - side) // 2)
+    pixels = crop(colour, (left, top, left + side, top + side), SIDE).astype(np.float64) / 255
     pixels.setflags(write=False)
     return pixels
 

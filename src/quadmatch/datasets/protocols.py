@@ -50,6 +50,4 @@ def _add_outliers(annotation: Annotation, count: int, kind: str, seed: int, size
     x0, y0, x1, y1 = find_box(annotation)
     extra = np.array([x0, y0]) + extra * np.array([x1 - x0, y1 - y0]) / size
     names = tuple(f"{OUTLIER}{number}" for number in range(count))
-    return replace(
-        annotation, names=annotation.names + names, points=np.concatenate([annotation.points, extra])
-    )
+    return replace(annotation, names=annotation.names + names, points=np.concatenate([annotation.points, extra]))

@@ -17,9 +17,7 @@ def check_split(split: str) -> None:
         raise ValueError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
 
 
-def hold_out(
-    pictures: Iterable[tuple[str, str]], share: float = HELD_OUT, purpose: str = "validation"
-) -> set[str]:
+def hold_out(pictures: Iterable[tuple[str, str]], share: float = HELD_OUT, purpose: str = "validation") -> set[str]:
     """Names of the pictures that are kept out of training, given (category, picture) of every object.
 
     Of each category, the `share` with the smallest hash, but at least two where there are ten or more, so

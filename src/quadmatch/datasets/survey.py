@@ -36,9 +36,7 @@ def survey(
     return [_survey(name, root, split, pictures, options) for split in ("train", "validation", "test")]
 
 
-def _survey(
-    name: str, root: Path | str | None, split: str, pictures: bool, options: dict[str, object]
-) -> SplitSurvey:
+def _survey(name: str, root: Path | str | None, split: str, pictures: bool, options: dict[str, object]) -> SplitSurvey:
     try:
         found = DATASETS[name](root, split, **options)
     except (OSError, ValueError, ImportError) as error:

@@ -17,9 +17,7 @@ DOUBT = 1e-9
 """Relative size of a difference below which its sign is left to the careful, slower construction."""
 
 
-def triangulate_many(
-    points: Float[np.ndarray, "G K 2"], mask: Bool[np.ndarray, "G K"]
-) -> UInt8[np.ndarray, "G K K"]:
+def triangulate_many(points: Float[np.ndarray, "G K 2"], mask: Bool[np.ndarray, "G K"]) -> UInt8[np.ndarray, "G K K"]:
     """Adjacency of the masked points of each set, zero elsewhere.
 
     Two points are joined if and only if some circle through both has no other point inside. The circles

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
 import tarfile
-import tempfile
-import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO
+
+from quadmatch.files import fill_folder
 
 LARGEST = 16 * 2**30
 """Bytes that an archive may unpack to; the largest official one has 1.8 GB."""
 MOST = 500_000
 """Files that an archive may hold; the largest official one has 60,000."""
 IGNORED = ("__MACOSX", ".DS_Store")
-PARTIAL = ".partial-"
 
 Member = tuple[str, Callable[[], IO[bytes] | None]]
 
@@ -30,7 +27,7 @@ def unpack(
     folder: Path,
     *,
     wanted: tuple[str, ...] = (),
-    finish: Callable[[Path], None] = lambda _: None,
+    finish: Callable[[Path], object] = lambda _: None,
     largest: int = LARGEST,
     most: int = MOST,
 ) -> None:
@@ -40,36 +37,11 @@ def unpack(
     they appear. A member that is a link or device, or whose name leads outside, refuses the whole archive.
     """
     try:
-        with fill(folder) as place:
+        with fill_folder(folder, keep=True) as place:
             _write(_list_members(archive), place, archive, wanted, largest, most)
             finish(place)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise ValueError(f"cannot unpack {archive}: {error}") from error
-
-
-@contextmanager
-def fill(folder: Path) -> Iterator[Path]:
-    """A new folder to fill, which becomes `folder` when all went well and disappears when not."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    remove_stale(folder.parent)
-    place = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=folder.parent))
-    try:
-        yield place
-        place.chmod(0o755)
-        try:
-            place.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # else another process was faster
-                raise
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def remove_stale(folder: Path, age: float = 24 * 3600) -> None:
-    """Remove what an unpacking left that was killed more than `age` seconds ago."""
-    for place in folder.glob(f"{PARTIAL}*"):
-        if time.time() - place.stat().st_mtime > age:
-            shutil.rmtree(place, ignore_errors=True)
 
 
 def find_parts(name: str) -> tuple[str, ...]:

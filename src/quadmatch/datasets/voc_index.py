@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from quadmatch.datasets.annotation import Annotation
 from quadmatch.datasets.parts import RECORD
 from quadmatch.datasets.voc_folders import VocFolders
+from quadmatch.files import write_file
 
 FORMAT = "1"
 
@@ -36,10 +36,8 @@ def remember(folders: VocFolders, part: str, annotations: list[Annotation]) -> N
     if path is None:
         return
     rows = [_reduce(one, path.parent) for one in annotations]
-    partial = path.with_name(f".{path.name}-{os.getpid()}")
     with suppress(OSError):  # a read-only data set is read anew each time
-        partial.write_text(json.dumps(rows))
-        partial.replace(path)
+        write_file(path, json.dumps(rows).encode())
 
 
 def _find_path(folders: VocFolders, part: str) -> Path | None:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from quadmatch.delaunay import delaunay
-from quadmatch.match_graphs import match_graphs
+from quadmatch.graphs.match_graphs import match_graphs
 from quadmatch.result import MatchResult
 
 NODES = 30
@@ -41,7 +41,8 @@ def show_graphs(out: Path, seed: int = 0, say: Callable[[str], object] = print) 
         right = int((truth[result.pairs[:, 0]] == result.pairs[:, 1]).sum())
         path = out / file
         title = f"{name}: {right} of {NODES} right"
-        result.plot(points, moved, source=a, target=b, truth=truth, title=title, path=path)
+        drawn: dict[str, Any] = {"labels": False, "legend": False, "title": ""}
+        result.plot(points, moved, source=a, target=b, truth=truth, path=path, **drawn)
         say(f"  {title}, drawn in {path}")
         shown.append({"way": name, "file": file, "right": right, "points": NODES})
     return shown

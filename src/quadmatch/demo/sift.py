@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from quadmatch.own_images.corners import load_opencv
 from quadmatch.result import MatchResult
 
 SIZE = 8.0
@@ -15,15 +16,11 @@ def describe(
     picture: UInt8[np.ndarray, "H W 3"], points: Float[np.ndarray, "K 2"], size: float = SIZE
 ) -> Float[np.ndarray, "K 128"]:
     """A descriptor a point, turned to the dominant direction of no neighbourhood: pictures are upright."""
-    try:
-        import cv2
-    except ImportError as error:
-        raise ImportError("SIFT needs OpenCV: pip install 'quadmatch[images]'") from error
-
+    cv2 = load_opencv()
     grey = np.ascontiguousarray(picture.mean(-1).round().astype(np.uint8))
     # OpenCV counts from the centre of the first pixel, annotations from its corner.
     places = [cv2.KeyPoint(float(x) - 0.5, float(y) - 0.5, size, 0.0) for x, y in points]
-    kept, described = cv2.SIFT_create().compute(grey, places)  # type: ignore[attr-defined]
+    kept, described = cv2.SIFT_create().compute(grey, places)
     found = np.zeros((len(points), 128))
     order = {(place.pt[0], place.pt[1]): row for row, place in enumerate(places)}
     for place, row in zip(kept, described if described is not None else ()):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 import uuid
 import zlib
@@ -22,6 +21,8 @@ from typing import Any
 
 import numpy as np
 from safetensors.numpy import save
+
+from quadmatch.files import write_file
 
 Array = np.ndarray
 Arrays = Mapping[str, Array]
@@ -95,9 +96,7 @@ class FeatureStore:
             raise ValueError(f"name {name!r}: an entry's name is not empty and has no {SEPARATOR!r}")
         for part, array in arrays.items():
             if array.dtype not in DTYPES.values():
-                raise TypeError(
-                    f"arrays[{part!r}] is {array.dtype}; a store keeps float16, float32 and uint8"
-                )
+                raise TypeError(f"arrays[{part!r}] is {array.dtype}; a store keeps float16, float32 and uint8")
         if name in self:
             return
         if not self._waiting:
@@ -118,12 +117,7 @@ class FeatureStore:
         plain = save(flat)
         checksum = zlib.crc32(memoryview(plain)[_data_start(plain) :])
         path = self.folder / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.safetensors"
-        temporary = path.with_suffix(".partial")
-        with temporary.open("wb") as file:
-            file.write(save(flat, metadata={"crc32": f"{checksum:08x}"}))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        write_file(path, save(flat, metadata={"crc32": f"{checksum:08x}"}))
         for name, place in _read_header(path).items():
             self._places.setdefault(name, (path, place))
         self._waiting.clear()

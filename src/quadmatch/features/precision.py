@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import platform
-import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -21,6 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from quadmatch.features.weights import cache_folder
+from quadmatch.files import write_json
+from quadmatch.machine import name_processor
 
 NumberFormat = Literal["float32", "bfloat16"]
 MemoryFormat = Literal["contiguous", "channels_last"]
@@ -89,9 +89,7 @@ def parse_precision(text: str, *, origin: str = "given") -> Precision:
             threads = int(word)
         else:
             allowed = ", ".join((*get_args(NumberFormat), *get_args(MemoryFormat)))
-            raise ValueError(
-                f"precision {text!r}: {word!r} is neither one of {allowed} nor a number of threads"
-            )
+            raise ValueError(f"precision {text!r}: {word!r} is neither one of {allowed} nor a number of threads")
     return Precision(cast(NumberFormat, number), cast(MemoryFormat, memory), threads, origin)
 
 
@@ -110,12 +108,11 @@ def choose_precision(
     # A damaged entry is measured again, and so is one from busier times.
     with contextlib.suppress(KeyError, ValueError):
         if isinstance(entry, dict) and (busy or not entry.get("busy")):
-            return replace(
-                parse_precision(str(entry["choice"])), origin=f"measured earlier: {entry['measured']}"
-            )
+            return replace(parse_precision(str(entry["choice"])), origin=f"measured earlier: {entry['measured']}")
     choice = _compare(measure or measure_seconds)
     found = {"choice": str(choice), "measured": choice.origin, "busy": busy}
-    _write(path, {**known, machine: found})
+    with contextlib.suppress(OSError):  # Where nothing can be kept, the next start measures again.
+        write_json(path, {**known, machine: found}, make_folder=True)
     meanwhile = ", while other programs were running" if busy else ""
     return replace(choice, origin=f"measured{meanwhile}: {choice.origin}")
 
@@ -163,11 +160,8 @@ def measure_seconds(candidate: Precision, patience: float) -> float:
 
 def name_machine() -> str:
     """What a choice depends on: the processor's model, the threads at hand, and the version of torch."""
-    model = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return f"{model}; {os.cpu_count()} cores; {torch.get_num_threads()} threads; torch {torch.__version__}"
+    threads, cores = torch.get_num_threads(), os.cpu_count()
+    return f"{name_processor()}; {cores} cores; {threads} threads; torch {torch.__version__}"
 
 
 def _is_busy() -> bool:
@@ -184,11 +178,3 @@ def _read(path: Path) -> dict[str, object]:
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}
-
-
-def _write(path: Path, known: Mapping[str, object]) -> None:
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(known, indent=2))
-        os.replace(temporary, path)

@@ -23,9 +23,7 @@ def to_cells(points: Float[Tensor, "B K 2"], stride: int) -> Float[Tensor, "B K 
     return points / stride - 0.5
 
 
-def read_out(
-    maps: Float[Tensor, "B C H W"], points: Float[Tensor, "B K 2"], stride: int
-) -> Float[Tensor, "B K C"]:
+def read_out(maps: Float[Tensor, "B C H W"], points: Float[Tensor, "B K 2"], stride: int) -> Float[Tensor, "B K C"]:
     """Features at keypoints: each cell normalised over its channels, then interpolated.
 
     Points outside the image take the nearest cell. A cell without any activation stays zero.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ class Trunk:
         self.network = precision.prepare(network.requires_grad_(False).eval())
         self.precision = precision
 
-    def run(self, images: UInt8[Tensor, "B S S 3"], wanted: Sequence[Layer]) -> dict[Layer, Tensor]:
+    def run(self, images: UInt8[Tensor, "B S S 3"], wanted: Collection[Layer]) -> dict[Layer, Tensor]:
         """Activations of the wanted layers, on the device of the images."""
         device = images.device.type
         with torch.inference_mode(), self.precision.running(device):
@@ -42,16 +42,11 @@ def pad_points(points: Sequence[Float[Tensor, "_ 2"]], device: torch.device) -> 
     return padded if padded.shape[1] else padded.new_zeros(len(points), 1, 2)
 
 
-def split_entries(
-    rows: Mapping[str, Tensor], whole: Float[Tensor, "B C"], points: Sequence[Tensor]
-) -> list[Entry]:
+def split_entries(rows: Mapping[str, Tensor], whole: Float[Tensor, "B C"], points: Sequence[Tensor]) -> list[Entry]:
     """One entry an object: its own keypoints of each tensor in `rows`, [B, K, …], and its `whole`."""
     arrays = {part: _shrink(values) for part, values in rows.items()} | {"whole": _shrink(whole)}
     return [
-        {
-            part: values[index] if part == "whole" else values[index, : len(own)]
-            for part, values in arrays.items()
-        }
+        {part: values[index] if part == "whole" else values[index, : len(own)] for part, values in arrays.items()}
         for index, own in enumerate(points)
     ]
 

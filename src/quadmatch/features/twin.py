@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-import torch
 from torch import Tensor
 
-from quadmatch.features.extractor import FeatureExtractor, LocalFeatures
+from quadmatch.features.extractor import FeatureExtractor
+from quadmatch.features.levels import LocalFeatures
 from quadmatch.features.local import LocalConvolutions
-from quadmatch.matching import Features
+from quadmatch.matching import TRAINED, UNTRAINED, Features
 
 
 class TwinFeatures(LocalFeatures):
-    """`local` and `edge` of the trained convolutions, followed by those of the same network untrained.
+    """Read-outs of the trained convolutions beside those of the same network untrained.
 
     Both read what level `local` keeps of an image, so the second costs no convolution of the whole image.
     """
@@ -25,10 +26,8 @@ class TwinFeatures(LocalFeatures):
         self.requires_grad_(False)
 
     def forward(self, arrays: Mapping[str, Tensor], counts: Sequence[int]) -> Features:
-        """Features of both, twice as wide."""
-        trained, plain = self.trained(arrays, counts), super().forward(arrays, counts)
-        return Features(
-            torch.cat([trained.local, plain.local], -1),
-            torch.cat([trained.edge, plain.edge], -1),
-            trained.whole,
-        )
+        """Features of both."""
+        trained: Features = self.trained(arrays, counts)
+        plain = super().forward(arrays, counts)
+        maps = {TRAINED + name: rows for name, rows in trained.maps.items()}
+        return replace(trained, maps=maps | {UNTRAINED + name: rows for name, rows in plain.maps.items()})

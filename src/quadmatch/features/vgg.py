@@ -13,9 +13,9 @@ BLOCKS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
 
-Layer = Literal["pool3", "relu4_2", "pool4", "relu5_1", "relu5_3"]
-CHANNELS: dict[Layer, int] = {"pool3": 256, "relu4_2": 512, "pool4": 512, "relu5_1": 512, "relu5_3": 512}
-STRIDES: dict[Layer, int] = {"pool3": 8, "relu4_2": 8, "pool4": 16, "relu5_1": 16, "relu5_3": 16}
+Layer = Literal["relu3_3", "pool3", "relu4_2", "pool4", "relu5_1", "relu5_3"]
+STRIDES: dict[Layer, int] = {"relu3_3": 4, "pool3": 8, "relu4_2": 8, "pool4": 16, "relu5_1": 16, "relu5_3": 16}
+"""Pixels between two cells of each layer that can be read, in the order in which they are computed."""
 
 
 class VGG16(nn.Module):

@@ -60,9 +60,7 @@ def convert_flax(content: Any) -> dict[str, Tensor]:
     """Thirteen flax convolutions (kernels height, width, in, out) under torchvision's names and order."""
     try:
         layers = content["VGG16_0"]
-        arrays = [
-            (layers[f"Conv_{i}"]["kernel"], layers[f"Conv_{i}"]["bias"]) for i in range(len(CONVOLUTIONS))
-        ]
+        arrays = [(layers[f"Conv_{i}"]["kernel"], layers[f"Conv_{i}"]["bias"]) for i in range(len(CONVOLUTIONS))]
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a VGG16 checkpoint: {error} is missing") from error
     state = {}
@@ -81,17 +79,12 @@ def select_features(state: dict[str, Tensor]) -> dict[str, Tensor]:
         raise ValueError(f"VGG16 has 13 convolutions named features.N.weight; found {len(positions)}")
     normalised = positions != list(CONVOLUTIONS)
     for position, inputs, outputs in zip(positions, WIDTHS, WIDTHS[1:]):
-        expected = {
-            f"features.{position}.weight": (outputs, inputs, 3, 3),
-            f"features.{position}.bias": (outputs,),
-        }
+        expected = {f"features.{position}.weight": (outputs, inputs, 3, 3), f"features.{position}.bias": (outputs,)}
         if normalised:
             names = ("weight", "bias", "running_mean", "running_var")
             expected |= {f"features.{position + 1}.{name}": (outputs,) for name in names}
             # Files from before torch 0.4.1 do not count batches.
-            found.setdefault(
-                f"features.{position + 1}.num_batches_tracked", torch.zeros((), dtype=torch.long)
-            )
+            found.setdefault(f"features.{position + 1}.num_batches_tracked", torch.zeros((), dtype=torch.long))
         for key, shape in expected.items():
             if key not in found:
                 raise ValueError(f"{key} is missing")
@@ -132,8 +125,7 @@ def fold_batch_norm(state: dict[str, Tensor]) -> dict[str, Tensor]:
     for plain, position in zip(CONVOLUTIONS, positions):
         kernel, bias = state[f"features.{position}.weight"], state[f"features.{position}.bias"]
         scale, shift, mean, variance = (
-            state[f"features.{position + 1}.{name}"]
-            for name in ("weight", "bias", "running_mean", "running_var")
+            state[f"features.{position + 1}.{name}"] for name in ("weight", "bias", "running_mean", "running_var")
         )
         factor = scale / (variance + 1e-5).sqrt()
         folded[f"features.{plain}.weight"] = kernel * factor[:, None, None, None]

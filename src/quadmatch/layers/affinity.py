@@ -25,9 +25,7 @@ class BilinearAffinity(nn.Module):
         noise = torch.empty(channels, channels).uniform_(-bound, bound)
         self.weight = nn.Parameter(noise + torch.eye(channels))
 
-    def forward(
-        self, source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"]
-    ) -> Float[Tensor, "B N M"]:
+    def forward(self, source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"]) -> Float[Tensor, "B N M"]:
         """Scores of all pairs of nodes."""
         return (source @ ((self.weight + self.weight.mT) / 2)) @ target.mT
 
@@ -39,9 +37,7 @@ class CosineAffinity(nn.Module):
         super().__init__()
         self.log_scale = nn.Parameter(torch.tensor(log(scale)))
 
-    def forward(
-        self, source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"]
-    ) -> Float[Tensor, "B N M"]:
+    def forward(self, source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"]) -> Float[Tensor, "B N M"]:
         """Scores of all pairs of nodes."""
         scale = self.log_scale.clamp(max=log(100.0)).exp()
         return scale * (normalise_rows(source) @ normalise_rows(target).mT)

@@ -16,9 +16,7 @@ Frame = Literal["direction", "box", "graph", "both"]
 FRAMES: tuple[Frame, ...] = get_args(Frame)
 
 
-def centre_points(
-    points: Float[Tensor, "*B N 2"], mask: Bool[Tensor, "*B N"] | None = None
-) -> Float[Tensor, "*B N 2"]:
+def centre_points(points: Float[Tensor, "*B N 2"], mask: Bool[Tensor, "*B N"] | None = None) -> Float[Tensor, "*B N 2"]:
     """Points in the frame of their own graph: from its centre, over four times their root mean square distance to it.
 
     So most lie within ±½, wherever in the picture the object is and however large; a graph of one place gives
@@ -83,10 +81,7 @@ class NodeAttributes(nn.Module):
         self.place = nn.Linear(self.places, width) if width is not None and prior else None
 
     def forward(
-        self,
-        features: Float[Tensor, "B N C"],
-        points: Float[Tensor, "B N 2"],
-        mask: Bool[Tensor, "B N"] | None = None,
+        self, features: Float[Tensor, "B N C"], points: Float[Tensor, "B N 2"], mask: Bool[Tensor, "B N"] | None = None
     ) -> Float[Tensor, "B N D"]:
         """Attributes of every node, zero on padding if a mask says where that is."""
         if self.places:

@@ -9,9 +9,7 @@ from torch import Tensor
 
 
 def map_nodes(
-    function: Callable[[Tensor], Tensor],
-    features: Float[Tensor, "B N C"],
-    mask: Bool[Tensor, "B N"] | None,
+    function: Callable[[Tensor], Tensor], features: Float[Tensor, "B N C"], mask: Bool[Tensor, "B N"] | None
 ) -> Float[Tensor, "B N D"]:
     """`function` of each real node's features, zero on padding; without a mask every node is real.
 

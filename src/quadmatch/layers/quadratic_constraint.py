@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal, TypedDict, Unpack, get_args
 
 from jaxtyping import Bool
 from torch import Tensor, nn
@@ -11,10 +11,38 @@ from torch import Tensor, nn
 from quadmatch.graph import GraphPair
 from quadmatch.layers.affinity import divide_by_largest
 from quadmatch.matching import Features, Head, Matching
-from quadmatch.solvers.frank_wolfe import frank_wolfe
-from quadmatch.solvers.sinkhorn import sinkhorn
+from quadmatch.solvers.linear.sinkhorn import sinkhorn
+from quadmatch.solvers.quadratic.frank_wolfe import frank_wolfe
 
 Unary = Literal["assignment", "scores", "logits"]
+Output = Literal["constrained", "residual"]
+
+
+class SolverOptions(TypedDict, total=False):
+    """Keywords of `frank_wolfe`, which has their defaults."""
+
+    weight: float
+    """λ of the structures; 1 − λ is the weight of the scores."""
+    outer: int
+    """The paper's m₁: rounds, each of which ends in a projection."""
+    inner: int
+    """The paper's m₂: steps of a round."""
+    direction: Literal["entropic", "shifted"]
+    temperature: float
+    """Of the Sinkhorn that finds an entropic direction."""
+    step: Literal["schedule", "line_search"]
+    detach: bool
+
+
+class StepOptions(SolverOptions, total=False):
+    """Keywords of `QuadraticStep`, which has the defaults of those that are its own."""
+
+    unary: Unary
+    output: Output
+    share: float
+    output_temperature: float
+    divide: bool
+    sinkhorn_iterations: int
 
 
 class QuadraticStep(nn.Module):
@@ -31,39 +59,34 @@ class QuadraticStep(nn.Module):
       with the raw scores s ("residual", the released code).
     - `output_temperature`: that of the Sinkhorn which turns the head's scores into its assignment.
     - `divide`: the released code divides s + share·X by its largest entry in evaluation mode.
-    - `outer`, `inner`: the paper's m₁ and m₂; `direction`, `temperature`, `step`, `detach` and
-      `sinkhorn_iterations` as in `frank_wolfe`.
+    - `weight`, `outer`, `inner`, `direction`, `temperature`, `step`, `detach` and `sinkhorn_iterations` as
+      in `frank_wolfe`.
     """
 
     def __init__(
         self,
         *,
-        weight: float = 0.1,
-        outer: int = 3,
-        inner: int = 5,
-        direction: Literal["entropic", "shifted"] = "entropic",
-        temperature: float = 0.1,
-        step: Literal["schedule", "line_search"] = "schedule",
-        detach: bool = False,
-        sinkhorn_iterations: int = 20,
         unary: Unary = "assignment",
-        output: Literal["constrained", "residual"] = "constrained",
+        output: Output = "constrained",
         share: float = 0.5,
         output_temperature: float = 0.05,
         divide: bool = False,
+        sinkhorn_iterations: int = 20,
+        **solver: Unpack[SolverOptions],
     ) -> None:
         super().__init__()
         if unary not in get_args(Unary):
             raise ValueError(f"unary must be one of {', '.join(get_args(Unary))}, got {unary!r}")
-        if output not in ("constrained", "residual"):
+        if output not in get_args(Output):
             raise ValueError(f"output must be 'constrained' or 'residual', got {output!r}")
-        self.weight, self.outer, self.inner, self.detach = weight, outer, inner, detach
-        self.direction, self.temperature, self.step = direction, temperature, step
-        self.sinkhorn_iterations, self.unary, self.output = sinkhorn_iterations, unary, output
-        self.share, self.output_temperature, self.divide = share, output_temperature, divide
+        if unknown := sorted(set(solver) - set(SolverOptions.__annotations__)):
+            raise TypeError(f"QuadraticStep has no option {', '.join(unknown)}")
+        self.unary, self.output, self.share, self.divide = unary, output, share, divide
+        self.output_temperature, self.sinkhorn_iterations = output_temperature, sinkhorn_iterations
+        self.solver = solver
 
     def forward(self, matching: Matching, mask: Bool[Tensor, "B N M"]) -> Matching:
-        """The constrained matching; `earlier` ends with the assignment that came in."""
+        """The constrained matching, which keeps the assignment before it as `unconstrained`."""
         unary = start = matching.assignment if self.unary != "scores" else matching.unary
         if self.unary == "logits":
             unary = matching.unary / self.output_temperature
@@ -71,69 +94,32 @@ class QuadraticStep(nn.Module):
         if self.unary == "scores" and unary.device.type != "mps":
             # Raw scores enter in the third power and nearly cancel: single precision leaves three digits.
             unary, source, target = unary.double(), source.double(), target.double()
-        solution = frank_wolfe(
-            unary,
-            source,
-            target,
-            mask,
-            start=start,
-            weight=self.weight,
-            outer=self.outer,
-            inner=self.inner,
-            direction=self.direction,
-            temperature=self.temperature,
-            step=self.step,
-            detach=self.detach,
-            sinkhorn_iterations=self.sinkhorn_iterations,
-        ).to(matching.assignment.dtype)
+        rounds = self.sinkhorn_iterations
+        solution = frank_wolfe(unary, source, target, mask, start=start, sinkhorn_iterations=rounds, **self.solver).to(
+            matching.assignment.dtype
+        )
         if self.output == "residual":
             scores = matching.unary + self.share * solution
             if self.divide and not self.training:
                 scores = divide_by_largest(scores, mask)
-            solution = sinkhorn(
-                scores, mask, temperature=self.output_temperature, iterations=self.sinkhorn_iterations
-            )
-        return replace(matching, assignment=solution, earlier=(*matching.earlier, matching.assignment))
+            solution = sinkhorn(scores, mask, temperature=self.output_temperature, iterations=rounds)
+        return replace(matching, assignment=solution, unconstrained=matching.release().assignment)
 
 
 class QuadraticConstraint(nn.Module):
     """A head around a head: the inner head's matching under the quadratic constraint.
 
-    All switches are those of `QuadraticStep`. Trained, the gradient flows through the constraint into
-    the inner head and into what it gives as structures; the discrete form is in `decode`.
+    The options are those of `QuadraticStep`, or one that is made already is given. Trained, the gradient
+    flows through the constraint into the inner head and into what it gives as structures; the discrete form
+    is in `decode`.
     """
 
-    def __init__(
-        self,
-        head: Head,
-        *,
-        weight: float = 0.1,
-        outer: int = 3,
-        inner: int = 5,
-        direction: Literal["entropic", "shifted"] = "entropic",
-        temperature: float = 0.1,
-        step: Literal["schedule", "line_search"] = "schedule",
-        detach: bool = False,
-        unary: Unary = "assignment",
-        output: Literal["constrained", "residual"] = "constrained",
-        output_temperature: float = 0.05,
-    ) -> None:
+    def __init__(self, head: Head, constrain: QuadraticStep | None = None, **options: Unpack[StepOptions]) -> None:
         super().__init__()
         self.head = head
-        self.constrain = QuadraticStep(
-            weight=weight,
-            outer=outer,
-            inner=inner,
-            direction=direction,
-            temperature=temperature,
-            step=step,
-            detach=detach,
-            unary=unary,
-            output=output,
-            output_temperature=output_temperature,
-        )
+        self.constrain = QuadraticStep(**options) if constrain is None else constrain
 
     def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
-        """What the inner head says, constrained; `earlier` keeps the unconstrained assignment."""
+        """What the inner head says, constrained."""
         constrained: Matching = self.constrain(self.head(pair, source, target), pair.mask)
         return constrained

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from jaxtyping import Float
@@ -63,3 +64,29 @@ class RefineLayer(nn.Module):
             refined = self.convolution(features, structure, graph.mask)
         refined = self.dropout(refined)
         return refined if self.norm is None else map_nodes(self.norm, shortcut + refined, graph.mask)
+
+
+def stack_layers(
+    make_layer: Callable[[int, int, bool], nn.Module],
+    make_affinity: Callable[[int], nn.Module],
+    widths: Sequence[int],
+    *,
+    cross_graph: bool = False,
+    merge: bool = False,
+) -> tuple[list[nn.Module], list[nn.Module]]:
+    """Layers from each width to the next, and an affinity for the last, or for each with a cross-graph step.
+
+    `make_layer(inputs, outputs, last)` makes a layer. What a cross-graph step concatenates doubles the inputs
+    of the next layer, unless it is merged.
+    """
+    if len(widths) < 2:
+        raise ValueError(f"layers must be at least 1, got {len(widths) - 1}")
+    layers: list[nn.Module] = []
+    affinities: list[nn.Module] = []
+    inputs = widths[0]
+    for remaining, outputs in zip(reversed(range(len(widths) - 1)), widths[1:]):
+        layers.append(make_layer(inputs, outputs, not remaining))
+        if cross_graph or not remaining:
+            affinities.append(make_affinity(outputs))
+        inputs = 2 * outputs if cross_graph and not merge else outputs
+    return layers, affinities

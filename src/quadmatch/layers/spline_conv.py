@@ -13,9 +13,7 @@ from torch.nn.functional import embedding_bag
 from quadmatch.layers.nodes import map_nodes
 
 
-def weigh_knots(
-    pseudo: Float[Tensor, "E 2"], kernel_size: int
-) -> tuple[Int[Tensor, "E 4"], Float[Tensor, "E 4"]]:
+def weigh_knots(pseudo: Float[Tensor, "E 2"], kernel_size: int) -> tuple[Int[Tensor, "E 4"], Float[Tensor, "E 4"]]:
     """The four knots around each point of the unit square and their degree-1 (hat) weights.
 
     The kernel_size² knots of an open spline lie on a regular grid with knots on the border; knot

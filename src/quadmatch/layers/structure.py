@@ -8,6 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from quadmatch.graph import GraphPair
+from quadmatch.matching import Features
+
 Kernel = Literal["linear", "cosine", "exp_cosine"]
 
 
@@ -32,3 +35,12 @@ def weigh_adjacency(
     rows = features if kernel == "linear" else normalise_rows(features)
     alike = rows @ rows.mT
     return (alike.exp() if kernel == "exp_cosine" else alike) * adjacency
+
+
+def weigh_pair(
+    pair: GraphPair, source: Features, target: Features, kernel: Kernel = "cosine"
+) -> tuple[Float[Tensor, "B N N"], Float[Tensor, "B M M"]]:
+    """Adjacencies of both graphs of a pair, weighted by the image features of their nodes."""
+    sides = ((source, pair.source), (target, pair.target))
+    first, second = (weigh_adjacency(one.join(), graph.adjacency, kernel) for one, graph in sides)
+    return first, second

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from quadmatch.decode import LARGE, decode
 from quadmatch.graph import GraphPair
-from quadmatch.matching import Features, Matching
+from quadmatch.matching import TRAINED, UNTRAINED, Features, Matching
 from quadmatch.methods.dot_product import DotProduct
 
 SHARE = 0.4
@@ -31,8 +31,7 @@ class Consensus(nn.Module):
     where its maker is sure and flat where not, so that their mean follows whoever knows. Where the two
     disagree on a pair, the graphs decide: two views of the same thing have most edges in common, so the
     untrained match is trusted (t, from 0 to 1) as far as its keypoints look alike and it keeps more edges
-    than the head's does. Features hold those of the head first and the untrained ones after them
-    (`TwinFeatures`).
+    than the head's does. The names of features begin with `trained` or `untrained` (`TwinFeatures`).
     """
 
     def __init__(self, head: nn.Module, *, temperature: float = 0.03) -> None:
@@ -42,26 +41,24 @@ class Consensus(nn.Module):
         self.untrained = DotProduct()
 
     def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
-        """The consensus, and the mean without any constraint as the last of the earlier ones."""
-        (learned_source, plain_source), (learned_target, plain_target) = halve(source), halve(target)
-        learned: Matching = self.head(pair, learned_source, learned_target)
-        plain: Matching = self.plain(pair, plain_source, plain_target)
-        untrained: Matching = self.untrained(pair, plain_source, plain_target)
+        """The consensus; unconstrained, it is the mean of both halves without any constraint."""
+        learned: Matching = self.head(pair, source.choose(TRAINED), target.choose(TRAINED))
+        source, target = source.choose(UNTRAINED), target.choose(UNTRAINED)
+        plain: Matching = self.plain(pair, source, target)
+        untrained: Matching = self.untrained(pair, source, target)
         mean = torch.lerp(learned.assignment, plain.assignment, SHARE)
         trust = find_trust(pair, learned, plain, untrained)[:, None, None]
-        before = learned.earlier[-1] if learned.earlier else learned.assignment
         return Matching(
             plain.unary,
             mean + trust * (untrained.assignment - mean),
             plain.structure_source,
             plain.structure_target,
-            (*learned.earlier[:-1], torch.lerp(before, plain.assignment, SHARE)),
+            learned.earlier,
+            torch.lerp(learned.release().assignment, plain.assignment, SHARE),
         )
 
 
-def find_trust(
-    pair: GraphPair, learned: Matching, plain: Matching, untrained: Matching
-) -> Float[Tensor, " B"]:
+def find_trust(pair: GraphPair, learned: Matching, plain: Matching, untrained: Matching) -> Float[Tensor, " B"]:
     """How far the untrained match of each pair is believed alone, from 0 to 1.
 
     Pairs of very many nodes are not decoded twice more for it: there it is 0.
@@ -69,9 +66,7 @@ def find_trust(
     if pair.mask.shape[1:].numel() > LARGE:
         return plain.assignment.new_zeros(len(pair.mask))
     likeness = (plain.assignment * plain.unary).sum((1, 2)) / plain.assignment.sum((1, 2)).clamp(min=1)
-    graphs = replace(
-        learned, structure_source=plain.structure_source, structure_target=plain.structure_target
-    )
+    graphs = replace(learned, structure_source=plain.structure_source, structure_target=plain.structure_target)
     more = _count_kept(pair, untrained, PLAIN_WEIGHT) - _count_kept(pair, graphs, HEAD_WEIGHT)
     return _rise(likeness, *ALIKE) * _rise(more, *EDGES).to(likeness.dtype)
 
@@ -86,10 +81,3 @@ def _count_kept(pair: GraphPair, matching: Matching, weight: float) -> Float[Ten
 def _rise(values: Tensor, low: float, high: float) -> Tensor:
     """0 up to `low`, 1 from `high` on, a straight line between."""
     return ((values - low) / (high - low)).clamp(0, 1)
-
-
-def halve(features: Features) -> tuple[Features, Features]:
-    """The first and the second half of the channels."""
-    local, edge = features.local.tensor_split(2, -1), features.edge.tensor_split(2, -1)
-    first, second = (replace(features, local=own, edge=other) for own, other in zip(local, edge))
-    return first, second

@@ -6,7 +6,7 @@ from torch import nn
 
 from quadmatch.graph import GraphPair
 from quadmatch.matching import Features, Matching
-from quadmatch.solvers.sinkhorn import sinkhorn
+from quadmatch.solvers.linear.sinkhorn import sinkhorn
 
 
 class DotProduct(nn.Module):
@@ -24,7 +24,5 @@ class DotProduct(nn.Module):
         """Scores in [0, 2] for read-outs that are normalised and not negative."""
         scores = source.local @ target.local.mT + source.edge @ target.edge.mT
         scores = scores.masked_fill(~pair.mask, 0)
-        assignment = sinkhorn(
-            scores, pair.mask, temperature=self.temperature, iterations=self.sinkhorn_iterations
-        )
+        assignment = sinkhorn(scores, pair.mask, temperature=self.temperature, iterations=self.sinkhorn_iterations)
         return Matching(scores, assignment, pair.source.adjacency, pair.target.adjacency)

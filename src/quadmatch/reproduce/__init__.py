@@ -1,17 +1,17 @@
-"""Tables of the paper: one command trains, evaluates and prints each beside the published figures."""
+"""Tables and figures of the paper: one command makes each, beside what was published."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from quadmatch.reproduce import voc, willow
+from quadmatch.reproduce.items import Figure, Table
 
-TABLES: dict[str, dict[str, Any]] = {
+ITEMS: dict[str, Table | Figure] = {
     "willow": willow.TABLE,
     "willow-constraint": willow.CONSTRAINT,
+    "willow-readings": willow.READINGS,
     "willow-pretrained": willow.PRETRAINED,
     "voc": voc.TABLE,
     "voc-f1": voc.F1,
     "voc-constraint": voc.CONSTRAINT,
 }
-"""By name. A row is a model's name or an experiment with changes, and how it is used."""
+"""All that `quadmatch reproduce` knows, by name. A new one is a file beside this one and a line here."""

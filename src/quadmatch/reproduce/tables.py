@@ -1,71 +1,128 @@
-"""A whole table: rows made or reused, printed and kept with where they came from."""
+"""A table: its rows trained and evaluated for each seed, averaged, and set beside the paper's."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
 
-from quadmatch.reproduce import TABLES
-from quadmatch.reproduce.report import Row, build_row, draw_table, read_published, write_markdown
-from quadmatch.reproduce.rows import Settings, reproduce_row
+from quadmatch.evaluation.report import Conditions
+from quadmatch.reproduce.items import Output, Row, Settings, Table
+from quadmatch.reproduce.reuse import evaluate_once, train
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-
-def choose_table(name: str, rows: Sequence[str] | None = None) -> dict[str, Any]:
-    """A table by name, with only the rows that are named, if any are."""
-    if name not in TABLES:
-        raise ValueError(f"table must be one of {', '.join(TABLES)}; got {name!r}")
-    table = TABLES[name]
-    unknown = [row for row in rows or () if row not in table["rows"]]
-    if unknown:
-        raise ValueError(f"table {name!r} has no row {unknown[0]!r}; it has {', '.join(table['rows'])}")
-    return {**table, "rows": {row: table["rows"][row] for row in rows}} if rows else table
+KEPT = ("training_seed", "pairs_hash", "date", "hardware", "commit", "precision", "seconds")
+"""What a table's record says of each evaluation besides its mean."""
 
 
-def reproduce_table(name: str, table: Mapping[str, Any], settings: Settings) -> Table:
-    """Reproduce every row; write NAME.json and NAME.md into the settings' folder; return what to print."""
-    from quadmatch.files import write_file, write_json
-    from quadmatch.provenance import describe_origin
+@dataclass(frozen=True)
+class RowResult:
+    """Figures of one row in percent, class by class and `mean`."""
 
-    title, published = read_published(table["published"])
-    rows: list[Row] = []
+    label: str
+    seeds: Sequence[Mapping[str, float]]
+    """One dictionary for each seed."""
+    paper: Mapping[str, float]
+    """Empty where the paper has no such row."""
+
+    def average(self, name: str) -> float:
+        """The mean over the seeds."""
+        return fmean(one[name] for one in self.seeds)
+
+    def spread(self, name: str) -> float | None:
+        """Standard deviation over the seeds; None for one."""
+        return stdev(one[name] for one in self.seeds) if len(self.seeds) > 1 else None
+
+    def describe(self, name: str) -> str:
+        """As in `96.4 ± 0.3`."""
+        spread = self.spread(name)
+        return f"{self.average(name):.1f}" + ("" if spread is None else f" ± {spread:.1f}")
+
+
+def make_table(table: Table, settings: Settings) -> Output:
+    """Train and evaluate every row for every seed, or reuse what is there."""
+    title, published = read_published(table.published)
+    seeds = settings.count_seeds(table.seeds)
+    steps = [
+        (label, seed) for label, row in table.rows.items() for seed in (range(seeds) if row.experiment else [None])
+    ]
     results: dict[str, list[dict[str, Any]]] = {}
-    for label, row in table["rows"].items():
-        results[label] = reproduce_row(table, row, settings)
-        rows.append(build_row(label, results[label], table["figure"], published.get(row.get("paper"), {})))
-    caption = describe_table(results, settings)
-    kept = {
-        "title": title,
-        "figure": table["figure"],
-        "rows": {row.label: _summarise(row, results[row.label]) for row in rows},
-        **describe_origin(),
-    }
-    stem = f"{name}-quick" if settings.quick else name
-    write_json(settings.out / f"{stem}.json", kept)
-    write_file(settings.out / f"{stem}.md", write_markdown(title, caption, rows).encode())
-    return draw_table(title, caption, rows)
+    for label, seed in settings.follow(steps, lambda one: one[0] + _name_seed(one[1])):
+        results.setdefault(label, []).append(reproduce_row(table, table.rows[label], seed, settings))
+    rows = []
+    for label, row in table.rows.items():
+        figures = [
+            {name: scores[table.metric] for name, scores in [*one["classes"].items(), ("mean", one["mean"])]}
+            for one in results[label]
+        ]
+        rows.append(RowResult(label, figures, published.get(row.paper or "", {})))
+    first = results[rows[0].label][0]
+    record = {"metric": table.metric, "rows": {row.label: _summarise(row, results[row.label]) for row in rows}}
+    lines, totals = list_lines(rows), 1
+    if len(lines[0]) > len(lines):  # More methods than classes: a line a method is easier to read.
+        lines, totals = [list(line) for line in zip(*lines)], 0
+    return Output(title, describe_conditions(first, seeds, settings), lines, record, totals=totals)
 
 
-def describe_table(results: Mapping[str, Sequence[Mapping[str, Any]]], settings: Settings) -> str:
+def _name_seed(seed: int | None) -> str:
+    return "" if seed is None else f", seed {seed}"
+
+
+def reproduce_row(table: Table, row: Row, seed: int | None, settings: Settings) -> dict[str, Any]:
+    """The evaluation of a row's model, which is trained with that seed unless it is there already."""
+    conditions = Conditions(
+        split=settings.split or table.split,
+        protocol=table.protocol,
+        pairs=settings.count_pairs(table.pairs),
+        constraint=row.constraint,
+        partial=row.partial,
+        decoding=row.decoding,
+    )
+    model: str | Path | None = row.model
+    if model is None:
+        model = train(row, seed or 0, conditions.split, settings)
+    return evaluate_once(model, table.dataset, conditions, settings, table.options) | {"training_seed": seed}
+
+
+def read_published(table: str) -> tuple[str, dict[str, dict[str, float]]]:
+    """Title of a table of the paper, and its rows: figures by class and `mean`."""
+    text = (resources.files("quadmatch.reproduce") / "published.toml").read_text(encoding="utf-8")
+    content = tomllib.loads(text)[table]
+    rows = {name: dict(zip(content["columns"], figures)) for name, figures in content["rows"].items()}
+    return content["title"], rows
+
+
+def list_lines(rows: Sequence[RowResult]) -> list[list[str]]:
+    """Heading, then a line a class with our figure and the paper's of each method, and the mean last."""
+    names = sorted({name for row in rows for name in row.seeds[0]} - {"mean"})
+    columns = [pair for row in rows for pair in ((row, False), (row, True)) if row.paper or not pair[1]]
+    heads = [row.label + (", paper" if paper else ", ours" if row.paper else "") for row, paper in columns]
+    lines = [["class", *heads]]
+    for name in (*names, "mean"):
+        cells = [f"{row.paper[name]:.1f}" if paper else row.describe(name) for row, paper in columns]
+        lines.append([name, *cells])
+    return lines
+
+
+def describe_conditions(result: Mapping[str, Any], seeds: int, settings: Settings) -> str:
     """Under which conditions the figures hold."""
-    first = next(iter(results.values()))[0]
-    seeds = f"{settings.seeds} seeds" if settings.seeds > 1 else "one seed"
-    text = f"{first['dataset']}, split {first['split']}, {first['protocol']}, {first['pairs']} pairs a class"
-    text += f" (list {first['pairs_hash']}), {seeds}"
+    text = (
+        f"{result['dataset']}, split {result['split']}, {result['protocol']}, {result['pairs']} pairs a class"
+        f" (list {result['pairs_hash']}), {f'{seeds} seeds' if seeds > 1 else 'one seed'}"
+    )
     return text + ("; a quick look, not a result" if settings.quick else "")
 
 
-def _summarise(row: Row, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _summarise(row: RowResult, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     names = row.seeds[0]
-    keys = ("training_seed", "pairs_hash", "date", "hardware", "commit", "precision", "seconds")
     return {
         "mean": {name: round(row.average(name), 3) for name in names},
         "std": {name: None if (spread := row.spread(name)) is None else round(spread, 3) for name in names},
         "paper": row.paper,
         "seeds": [
-            {"mean": one["mean"]} | {key: result.get(key) for key in keys}
-            for one, result in zip(row.seeds, results)
+            {"mean": one["mean"]} | {key: result.get(key) for key in KEPT} for one, result in zip(row.seeds, results)
         ],
     }

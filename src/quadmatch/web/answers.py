@@ -1,69 +1,28 @@
-"""Matches as JSON, in the format that `quadmatch match` writes, and the pictures that the page shows."""
+"""What the page is sent: matches as JSON, and pictures."""
 
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Shaped, UInt8
+from jaxtyping import Shaped, UInt8
 
-from quadmatch.matches import FORMAT
-from quadmatch.result import MatchResult, to_numpy
+from quadmatch.datasets.picture import Picture
+from quadmatch.own_images.answer import Settings, describe_match, describe_pairs
+from quadmatch.result import to_numpy
 from quadmatch.web.batching import Answer
 
-SIDE = 1600
-"""Pixels of the longer side of a picture that is sent to be shown."""
+SIDE = 4096
+"""Pixels of the longer side of a picture that is sent to be shown: the page zooms into it."""
 
 
-class Shown(NamedTuple):
-    """One of the two pictures of a request."""
-
-    name: str
-    size: tuple[int, int]
-    """Width and height."""
-    points: Float[np.ndarray, "K 2"]
-
-
-def write_match(result: MatchResult, a: Shown, b: Shown) -> dict[str, Any]:
-    """Pairs, scores and points that were left alone."""
-    pairs = to_numpy(result.pairs).reshape(-1, 2)
-    coordinates = np.concatenate([a.points[pairs[:, 0]], b.points[pairs[:, 1]]], 1)
-    return {
-        "pairs": pairs.tolist(),
-        "scores": [round(float(score), 6) for score in to_numpy(result.scores)],
-        "coordinates": coordinates.tolist(),
-        "unmatched_a": sorted(set(range(len(a.points))) - set(pairs[:, 0].tolist())),
-        "unmatched_b": sorted(set(range(len(b.points))) - set(pairs[:, 1].tolist())),
-    }
-
-
-def write_answer(
-    answer: Answer, a: Shown, b: Shown, *, model: str, precision: str, partial: bool
-) -> dict[str, Any]:
+def write_answer(answer: Answer, a: Picture, b: Picture, settings: Settings) -> dict[str, Any]:
     """What `quadmatch match` writes, and what the page needs besides: edges, and the match without the constraint."""
-    content: dict[str, Any] = {
-        "format": FORMAT,
-        "model": model,
-        "precision": precision,
-        "constraint": True,
-        "detect": None,
-        "partial": partial,
-        "image_a": a.name,
-        "image_b": b.name,
-        **write_match(answer.constrained, a, b),
-    }
-    graphs = answer.constrained.source, answer.constrained.target
-    for side, shown, graph in zip("ab", (a, b), graphs):
-        content |= {
-            f"size_{side}": list(shown.size),
-            f"points_file_{side}": None,
-            f"points_{side}": shown.points.tolist(),
-            f"names_{side}": None,
-            f"box_{side}": None,
-            f"edges_{side}": [] if graph is None else list_edges(to_numpy(graph)),
-        }
-    return content | {"warnings": [], "without_constraint": write_match(answer.free, a, b)}
+    content = describe_match(answer.constrained, a, b, settings)
+    for side, graph in zip("ab", (answer.constrained.source, answer.constrained.target)):
+        content[f"edges_{side}"] = [] if graph is None else list_edges(to_numpy(graph))
+    return content | {"without_constraint": describe_pairs(answer.free, a.keypoints, b.keypoints)}
 
 
 def list_edges(adjacency: Shaped[np.ndarray, "N N"]) -> list[list[int]]:
@@ -72,7 +31,7 @@ def list_edges(adjacency: Shaped[np.ndarray, "N N"]) -> list[list[int]]:
 
 
 def write_preview(pixels: UInt8[np.ndarray, "H W 3"]) -> bytes:
-    """A JPEG of the upright picture, no larger than a screen needs."""
+    """A JPEG of the upright picture, no larger than a browser shows well."""
     from PIL import Image
 
     picture = Image.fromarray(pixels)

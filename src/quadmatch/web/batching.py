@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from quadmatch.datasets.picture import Picture
 from quadmatch.matcher import Matcher
 from quadmatch.result import MatchResult
-from quadmatch.subjects import Request
 
 
 class Answer(NamedTuple):
@@ -23,35 +25,43 @@ class Answer(NamedTuple):
 
 
 class Busy(Exception):
-    """There is no room in the queue, or no answer in time."""
+    """There is no room in the queue, or no answer in time; `seconds` later there may be."""
+
+    def __init__(self, message: str, seconds: float = 2.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
     """A pair that waits for its match."""
 
-    source: Request
-    target: Request
+    source: Picture
+    target: Picture
     partial: bool = False
+    matcher: Matcher | None = None
+    """Which model matches it; None: the batcher's own."""
     future: Future[Answer] = field(default_factory=Future)
 
 
 class Batcher:
     """A bounded queue of pairs, and the thread that takes all that wait, up to `largest`, as one batch."""
 
-    def __init__(
-        self, matcher: Matcher, *, largest: int = 8, waiting: int = 24, seconds: float = 60.0
-    ) -> None:
+    def __init__(self, matcher: Matcher, *, largest: int = 8, waiting: int = 24, seconds: float = 60.0) -> None:
         self.matcher, self.largest, self.seconds = matcher, largest, seconds
         self.batches: list[int] = [0] * (largest + 1)
         """How many batches had how many pairs."""
+        self.pace = 0.0
+        """Seconds that a pair took of late."""
         self._jobs: queue.Queue[Job | None] = queue.Queue(waiting)
         self._thread = threading.Thread(target=self._work, name="quadmatch batches", daemon=True)
         self._thread.start()
 
-    async def match(self, source: Request, target: Request, *, partial: bool = False) -> Answer:
+    async def match(
+        self, source: Picture, target: Picture, *, partial: bool = False, matcher: Matcher | None = None
+    ) -> Answer:
         """The match of a pair; a caller that is cancelled, or waits too long, leaves the queue."""
-        job = Job(source, target, partial)
+        job = Job(source, target, partial, matcher)
         try:
             self._jobs.put_nowait(job)
         except queue.Full:
@@ -62,13 +72,14 @@ class Batcher:
         except TimeoutError:
             raise Busy(f"No match within {self.seconds:g} s. Try again, or with fewer points.") from None
 
-    def close(self, seconds: float = 10.0) -> None:
-        """Finish what waits, then end the thread."""
-        try:
-            self._jobs.put(None, timeout=seconds)
-        except queue.Full:
-            return
-        self._thread.join(seconds)
+    def close(self) -> None:
+        """Drop what waits and end the thread, which is not waited for: nobody is left to take its answer."""
+        with suppress(queue.Empty):
+            while True:
+                job = self._jobs.get_nowait()
+                if job is not None and job.future.set_running_or_notify_cancel():
+                    job.future.set_exception(Busy("The server is about to end."))
+        self._jobs.put(None)
 
     def _work(self) -> None:
         open_ = True
@@ -83,8 +94,15 @@ class Batcher:
             jobs = [job for job in taken if job is not None and job.future.set_running_or_notify_cancel()]
             if jobs:
                 self.batches[len(jobs)] += 1
-                answer_jobs(self.matcher, jobs)
+                self._answer(jobs)
             del taken, jobs  # Else the last pictures would stay until the next ones come.
+
+    def _answer(self, jobs: Sequence[Job]) -> None:
+        begun = time.monotonic()
+        for matcher in {id(one): one for one in (job.matcher or self.matcher for job in jobs)}.values():
+            answer_jobs(matcher, [job for job in jobs if (job.matcher or self.matcher) is matcher])
+        took = (time.monotonic() - begun) / len(jobs)
+        self.pace = (self.pace + took) / 2 if self.pace else took
 
 
 def answer_jobs(matcher: Matcher, jobs: Sequence[Job]) -> None:
@@ -103,17 +121,12 @@ def answer_jobs(matcher: Matcher, jobs: Sequence[Job]) -> None:
 
 
 def match_jobs(matcher: Matcher, jobs: Sequence[Job]) -> list[Answer]:
-    """The convolutions of all pictures, and all matches, in one batch."""
-    subjects = matcher.prepare([request for job in jobs for request in (job.source, job.target)])
+    """The convolutions of all pictures in one batch, and each pair through the network once for both its answers."""
+    prepared = matcher.prepare([picture for job in jobs for picture in (job.source, job.target)])
     answers: dict[int, Answer] = {}
     for partial in (False, True):
-        places = [place for place, job in enumerate(jobs) if job.partial == partial]
-        if not places:
-            continue
-        sources, targets = [2 * place for place in places], [2 * place + 1 for place in places]
-        both = [
-            matcher.match_subjects(subjects, sources, targets, partial=partial, constraint=constraint)
-            for constraint in (True, False)
-        ]
-        answers |= {place: Answer(*results) for place, results in zip(places, zip(*both))}
-    return [answers[place] for place in range(len(jobs))]
+        chosen = [number for number, job in enumerate(jobs) if job.partial == partial]
+        sources, targets = [2 * number for number in chosen], [2 * number + 1 for number in chosen]
+        both = matcher.match_ways(prepared, sources, targets, partial=partial)
+        answers |= {number: Answer(*results) for number, results in zip(chosen, zip(*both))}
+    return [answers[number] for number in range(len(jobs))]

@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
+
+from quadmatch.own_images.answer import read_schema
 
 INTRODUCTION = (
     "Matches keypoints of two pictures under a quadratic constraint. Nothing that is sent is stored. "
     'Every refusal is JSON: {"error": {"code", "message"}}.'
 )
 FILE = {"type": "string", "format": "binary"}
-POINTS = {
-    "type": "string",
-    "description": "JSON [[x, y], …] in pixels of the upright picture.",
-    "default": "[]",
-}
+POINTS = {"type": "string", "description": "JSON [[x, y], …] in pixels of the upright picture.", "default": "[]"}
 POINT_LIST = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
 INDEX_LIST = {"type": "array", "items": {"type": "integer"}}
 PAIR_LIST = {"type": "array", "items": INDEX_LIST}
-SCORES = {"type": "array", "items": {"type": "number"}}
-FOUND = {
-    "pairs": PAIR_LIST,
-    "scores": SCORES,
-    "coordinates": POINT_LIST,
-    "unmatched_a": INDEX_LIST,
-    "unmatched_b": INDEX_LIST,
-}
-MATCHED: dict[str, Any] = {
-    "format": {"type": "integer"},
-    "model": {"type": "string"},
-    "precision": {"type": "string"},
-    "constraint": {"type": "boolean"},
-    "partial": {"type": "boolean"},
-    "image_a": {"type": "string"},
-    "image_b": {"type": "string"},
-    **FOUND,
-    "size_a": INDEX_LIST,
-    "size_b": INDEX_LIST,
-    "points_a": POINT_LIST,
-    "points_b": POINT_LIST,
-    "edges_a": PAIR_LIST,
-    "edges_b": PAIR_LIST,
-    "without_constraint": {"type": "object", "properties": FOUND},
-}
+NAME_LIST = {"type": ["array", "null"], "items": {"type": "string"}}
+BOX = {"type": ["array", "null"], "items": {"type": "number"}}
+NAMES = {"type": "string", "description": "JSON with a name for each point.", "default": ""}
+PART = {"type": "string", "description": "The part of the picture to look at: x0,y0,x1,y1.", "default": ""}
 REFUSALS = {
     400: "A field is missing or wrong.",
     403: "The request comes from another site.",
@@ -50,6 +28,26 @@ REFUSALS = {
     415: "No picture, or a broken one.",
     503: "Busy, or no match in time.",
 }
+
+
+def describe_answer() -> dict[str, Any]:
+    """Fields of a match, from the schema of what every door of the package writes."""
+    schema = read_schema("matches")
+    fields: dict[str, Any] = _inline(schema["$defs"]["match"]["properties"], schema)
+    return {name: field for name, field in fields.items() if name != "row"}
+
+
+def _inline(part: Any, schema: dict[str, Any]) -> Any:
+    """A part of a schema with what it refers to in place: addresses within it mean nothing elsewhere."""
+    if isinstance(part, list):
+        return [_inline(one, schema) for one in part]
+    if not isinstance(part, dict):
+        return part
+    own = {key: _inline(value, schema) for key, value in part.items() if key != "$ref"}
+    if "$ref" not in part:
+        return own
+    target = reduce(dict.__getitem__, part["$ref"].removeprefix("#/").split("/"), schema)
+    return _inline(target, schema) | own
 
 
 def describe_json(properties: dict[str, Any]) -> dict[str, Any]:
@@ -81,6 +79,7 @@ STATUS = describe_call(
         {
             "version": {"type": "string"},
             "model": {"type": "string"},
+            "models": {"type": "array", "items": {"type": "object"}},
             "limits": {"type": "object"},
             "examples": {"type": "array", "items": {"type": "object"}},
             "batches": INDEX_LIST,
@@ -98,6 +97,21 @@ PICTURE = describe_call(
     {"image/jpeg": {}},
     describe_form(["image"], image=FILE),
 )
+POINTS_FILE = describe_call(
+    "Read a file of points as the command line does: JSON, CSV, COCO's format",
+    describe_json({"points": POINT_LIST, "names": NAME_LIST, "box": BOX}),
+    describe_form(
+        ["file", "width", "height"],
+        file=FILE,
+        width={"type": "integer", "minimum": 1},
+        height={"type": "integer", "minimum": 1},
+        image={
+            "type": "string",
+            "default": "",
+            "description": "The picture's file name, by which COCO's format finds it.",
+        },
+    ),
+)
 DETECT = describe_call(
     "Find keypoints in a picture",
     describe_json({"points": POINT_LIST}),
@@ -106,17 +120,16 @@ DETECT = describe_call(
 )
 MATCH = describe_call(
     "Match the keypoints of two pictures, with the quadratic constraint and without",
-    describe_json(MATCHED),
+    describe_json(describe_answer()),
     describe_form(
         ["image_a", "image_b"],
         image_a=FILE,
         image_b=FILE,
         points_a=POINTS,
         points_b=POINTS,
-        partial={
-            "type": "boolean",
-            "default": False,
-            "description": "Leave points alone that match nothing well.",
-        },
+        **{f"names_{side}": NAMES for side in "ab"},
+        **{f"box_{side}": PART for side in "ab"},
+        partial={"type": "boolean", "default": False, "description": "Leave points alone that match nothing well."},
+        model={"type": "string", "default": "", "description": "One that the status lists; else the server's own."},
     ),
 )

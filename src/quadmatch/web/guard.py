@@ -73,11 +73,19 @@ class Guard:
         if method in ("GET", "HEAD"):
             return None
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and read_place(origin) != host:
             return "Requests from other sites are refused."
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return "Requests from other sites are refused."
         return None
+
+
+def read_place(address: str) -> str:
+    """The host in an address, with its port; empty where there is none."""
+    try:
+        return urlsplit(address).netloc
+    except ValueError:
+        return ""
 
 
 def read_name(address: str) -> str:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from quadmatch.pictures import read_pixels, read_points
+from quadmatch.datasets.pixels import read_pixels
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 """Decoders that strangers' bytes may reach."""
-FIELDS = 8
+FIELDS = 10
 TEXT = 256 * 1024
 """Bytes of a field that is no file."""
 
@@ -53,28 +50,6 @@ class Refused(Exception):
         self.status, self.code, self.message = status, code, message
 
 
-class Budget:
-    """Amounts that may be held together; who asks for more waits."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.held = total, 0
-        self._changed = asyncio.Condition()
-
-    @asynccontextmanager
-    async def hold(self, amount: int) -> AsyncIterator[None]:
-        """Wait until the amount is free, and hold it."""
-        amount = min(amount, self.total)
-        async with self._changed:
-            await self._changed.wait_for(lambda: self.held + amount <= self.total)
-            self.held += amount
-        try:
-            yield
-        finally:
-            async with self._changed:
-                self.held -= amount
-                self._changed.notify_all()
-
-
 async def read_form(request: Request, limits: Limits, *, files: int) -> FormData:
     """The fields of a multipart request, its files in memory; refused as soon as a limit is passed."""
     most = files * limits.bytes + FIELDS * TEXT
@@ -92,9 +67,7 @@ async def read_form(request: Request, limits: Limits, *, files: int) -> FormData
                 raise _too_large(limits)
             yield chunk
 
-    parser = MultiPartParser(
-        request.headers, stream(), max_files=files, max_fields=FIELDS, max_part_size=TEXT
-    )
+    parser = MultiPartParser(request.headers, stream(), max_files=files, max_fields=FIELDS, max_part_size=TEXT)
     for name in ("spool_max_size", "max_file_size"):  # As versions call it.
         setattr(parser, name, most + 1)  # Beyond it a part would go to a temporary file.
     try:
@@ -113,10 +86,10 @@ def take_name(form: FormData, name: str) -> str:
 
 
 async def take_file(form: FormData, name: str, limits: Limits) -> bytes:
-    """The bytes of one uploaded picture."""
+    """The bytes of one uploaded file."""
     part = form.get(name)
     if not isinstance(part, UploadFile):
-        raise Refused(400, "no-picture", f"{name}: a picture's file is missing.")
+        raise Refused(400, "no-file", f"{name}: a file is missing.")
     content = await part.read()
     if not content:
         raise Refused(400, "empty-file", f"{name}: the file is empty.")
@@ -134,9 +107,7 @@ def measure_picture(content: bytes, name: str, limits: Limits) -> tuple[int, int
             width, height = picture.size
     except UnidentifiedImageError:
         known = "PNG, JPEG, WebP, GIF, BMP or TIFF"
-        raise Refused(
-            415, "not-a-picture", f"{name}: this is not a picture that can be read ({known})."
-        ) from None
+        raise Refused(415, "not-a-picture", f"{name}: this is not a picture that can be read ({known}).") from None
     except Image.DecompressionBombError:
         width, height = limits.pixels + 1, 1
     except Exception as error:
@@ -158,48 +129,10 @@ def decode_picture(content: bytes, name: str) -> UInt8[np.ndarray, "H W 3"]:
         raise _broken(name, error) from None
 
 
-def parse_points(text: Any, name: str, width: int, height: int, limits: Limits) -> Float[np.ndarray, "K 2"]:
-    """Keypoints from the JSON of a field, all of them in the picture."""
-    try:
-        points = read_points(json.loads(text), name)
-    except (TypeError, ValueError, RecursionError) as error:
-        message = f"{name} must be JSON like [[x, y], …] with finite numbers: {str(error)[:200]}"
-        raise Refused(400, "bad-points", message) from None
-    if len(points) > limits.points:
-        message = f"{name}: at most {limits.points} points a picture, got {len(points)}."
-        raise Refused(413, "too-many-points", message)
-    outside = np.flatnonzero(((points < 0) | (points > [width, height])).any(1))
-    if len(outside):
-        x, y = points[outside[0]]
-        message = f"{name}: point {outside[0]} at ({x:g}, {y:g}) lies outside the {width} × {height} picture."
-        raise Refused(400, "point-outside", message)
-    return points
-
-
-def parse_number(text: Any, name: str, least: int, most: int) -> int:
-    """A whole number from a field."""
-    try:
-        number = int(text)
-    except (TypeError, ValueError):
-        number = least - 1
-    if not least <= number <= most:
-        raise Refused(400, "bad-number", f"{name} must be a whole number from {least} to {most}.")
-    return number
-
-
-def parse_switch(text: Any, name: str) -> bool:
-    """`true` or `false` from a field; false where it is missing."""
-    if text not in (None, "true", "false"):
-        raise Refused(400, "bad-switch", f"{name} must be true or false.")
-    return bool(text == "true")
-
-
 def _too_large(limits: Limits) -> Refused:
-    return Refused(413, "too-large", f"A picture's file may have at most {limits.bytes / 2**20:.3g} MB.")
+    return Refused(413, "too-large", f"A file may have at most {limits.bytes / 2**20:.3g} MB.")
 
 
 def _broken(name: str, error: Exception) -> Refused:
     reason = str(error).removeprefix(f"{name}: cannot decode the picture: ") or type(error).__name__
-    return Refused(
-        415, "broken-picture", f"{name}: the picture is damaged or cannot be decoded ({reason[:160]})."
-    )
+    return Refused(415, "broken-picture", f"{name}: the picture is damaged or cannot be decoded ({reason[:160]}).")

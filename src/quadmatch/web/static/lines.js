@@ -15,7 +15,7 @@ function make(name, attributes) {
 /** From a point of a picture to the stage, in pixels of the screen. */
 function measure() {
   const origin = stage.getBoundingClientRect();
-  const boxes = Object.fromEntries(Object.entries(state.panes).map(([side, pane]) => [side, pane.part.frame.getBoundingClientRect()]));
+  const boxes = Object.fromEntries(Object.entries(state.panes).map(([side, pane]) => [side, pane.part.dots.getBoundingClientRect()]));
   return (point) => {
     const { pane } = point;
     const box = boxes[pane.side];
@@ -24,6 +24,8 @@ function measure() {
 }
 
 const path = ([x, y], [u, v]) => `M${x.toFixed(1)} ${y.toFixed(1)}L${u.toFixed(1)} ${v.toFixed(1)}`;
+
+const isSeen = (point) => point.pane.view.sees(point);
 
 /** The pair that a point, a row or a line stands for. */
 export function activePair(pairs = shownPairs()) {
@@ -37,11 +39,11 @@ export function draw() {
   const active = activePair(pairs);
   const parts = [];
   if (state.edges && state.result) {
-    const lines = state.result.edges.filter(([p, q]) => p.pane.points.includes(p) && q.pane.points.includes(q));
+    const lines = state.result.edges.filter(([p, q]) => p.pane.points.includes(p) && q.pane.points.includes(q) && isSeen(p) && isSeen(q));
     const d = lines.map(([p, q]) => path(locate(p), locate(q))).join("");
     parts.push(make("path", { d, class: "edge under" }), make("path", { d, class: "edge" }));
   }
-  const ordered = [...pairs].sort((one, other) => (one === active) - (other === active) || one.score - other.score);
+  const ordered = pairs.filter((pair) => isSeen(pair.a) && isSeen(pair.b)).sort((one, other) => (one === active) - (other === active) || one.score - other.score);
   for (const pair of ordered) {
     const d = path(locate(pair.a), locate(pair.b));
     const looked = pair === active;
@@ -51,7 +53,7 @@ export function draw() {
     parts.push(make("path", { d, class: `line under${kind}`, "stroke-width": width + 1.8, stroke: casingOf(pair.score), opacity: strength * (active && !looked ? 0.15 : 0.55) }));
     parts.push(make("path", { d, class: `line${kind}`, "stroke-width": width, stroke: colourOf(pair.score), opacity: strength * (active && !looked ? 0.22 : 1) }));
   }
-  if (active) parts.push(label(locate(active.a), locate(active.b), active));
+  if (ordered.includes(active)) parts.push(label(locate(active.a), locate(active.b), active));
   drawing.replaceChildren(...parts);
   drawing.classList.toggle("stale", state.stale);
   colourPoints(pairs, active);
@@ -67,12 +69,14 @@ function label([x, y], [u, v], pair) {
 
 function colourPoints(pairs, active) {
   const colours = new Map(pairs.flatMap((pair) => [[pair.a, pair], [pair.b, pair]]));
+  // Who is only hidden by the slider has a partner.
+  const paired = new Set(state.result?.ways[state.constraint].flatMap((pair) => [pair.a, pair.b]));
   for (const pane of Object.values(state.panes)) {
     for (const point of pane.points) {
       const pair = colours.get(point);
       const { classList, style } = point.element;
       classList.toggle("matched", Boolean(pair) && !state.stale);
-      classList.toggle("alone", Boolean(state.result) && !state.stale && !pair);
+      classList.toggle("alone", Boolean(state.result) && !state.stale && !paired.has(point));
       classList.toggle("looked", Boolean(active) && pair === active);
       classList.toggle("aside", Boolean(active) && pair !== active);
       if (pair) style.setProperty("--colour", colourOf(pair.score));
@@ -94,7 +98,7 @@ export function watchPointer() {
     const locate = measure();
     let best = null;
     let least = REACH;
-    for (const pair of shownPairs()) {
+    for (const pair of shownPairs().filter(({ a, b }) => isSeen(a) && isSeen(b))) {
       const away = distance(event.clientX - origin.left, event.clientY - origin.top, locate(pair.a), locate(pair.b));
       if (away < least) [best, least] = [pair, away];
     }

@@ -6,12 +6,16 @@ const HOLD = 650; // milliseconds before a press deletes
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export class Point {
-  constructor(pane, x, y) {
+  constructor(pane, x, y, name = "") {
     this.pane = pane;
+    this.name = name;
     this.element = document.createElement("button");
     this.element.type = "button";
     this.element.className = "point";
     this.element.tabIndex = -1;
+    this.tag = document.createElement("span");
+    this.tag.className = "tag";
+    this.element.append(this.tag);
     pane.part.dots.append(this.element);
     this.place(x, y);
     this.listen();
@@ -26,18 +30,27 @@ export class Point {
 
   number(index) {
     this.index = index;
-    this.element.dataset.number = `${this.pane.label}${index}`;
+    this.tag.textContent = index;
     this.element.tabIndex = index ? -1 : 0;
     this.describe();
   }
 
+  rename(name) {
+    this.name = name;
+    this.describe();
+  }
+
   describe() {
+    const number = `${this.pane.label}${this.index}`;
+    const called = this.name ? `${number} ${this.name}` : number;
+    this.element.dataset.number = called;
     const keys = "Arrow keys move it, Delete removes it, Page Down goes to the next.";
-    this.element.setAttribute("aria-label", `Point ${this.pane.label}${this.index} at ${Math.round(this.x)}, ${Math.round(this.y)}. ${keys}`);
+    this.element.setAttribute("aria-label", `Point ${called} at ${Math.round(this.x)}, ${Math.round(this.y)}. ${keys}`);
   }
 
   move(x, y) {
     this.place(x, y);
+    this.pane.unsaved = true;
     this.pane.changed();
   }
 
@@ -59,6 +72,7 @@ export class Point {
     for (const name of ["pointerleave", "blur"]) element.addEventListener(name, () => update({ active: null }));
     element.addEventListener("focus", () => {
       for (const point of this.pane.points) point.element.tabIndex = point === this ? 0 : -1;
+      this.pane.choose(this);
     });
   }
 
@@ -75,12 +89,14 @@ export class Point {
       dragged = true;
       clearTimeout(hold);
       element.classList.add("dragged");
-      const box = this.pane.part.frame.getBoundingClientRect();
+      const box = this.pane.part.dots.getBoundingClientRect();
       this.move(start.own[0] + (moved.clientX - start.x) / box.width * this.pane.width, start.own[1] + (moved.clientY - start.y) / box.height * this.pane.height);
+      this.pane.lens.show(this);
     };
     const finish = () => {
       clearTimeout(hold);
       element.classList.remove("dragged");
+      this.pane.lens.hide();
       element.removeEventListener("pointermove", move);
       for (const name of ["pointerup", "pointercancel"]) element.removeEventListener(name, finish);
       if (dragged) this.pane.renumber();
@@ -105,13 +121,16 @@ export class Point {
       const size = event.shiftKey ? 10 : 1;
       if (!event.repeat) this.pane.remember();
       this.move(this.x + step[0] * size, this.y + step[1] * size);
+      this.pane.view.reveal(this);
       if (!event.repeat) this.pane.renumber();
       announce(`${Math.round(this.x)}, ${Math.round(this.y)}`);
     } else if (["Delete", "Backspace"].includes(event.key)) {
       this.pane.remove(this);
     } else if (["PageDown", "PageUp", "Home", "End"].includes(event.key)) {
       const goal = { PageDown: this.index + 1, PageUp: this.index - 1 + points.length, Home: 0, End: points.length - 1 }[event.key];
-      points[goal % points.length].element.focus();
+      const next = points[goal % points.length];
+      this.pane.view.reveal(next);
+      next.element.focus({ preventScroll: true });
     } else return;
     event.preventDefault();
   }

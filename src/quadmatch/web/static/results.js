@@ -1,11 +1,9 @@
 // The panel: what can be done next, what was found, and what the constraint changed.
 import { colourOf } from "./colours.js";
 import { activePair } from "./lines.js";
-import { element, shownPairs, state, update } from "./store.js";
+import { count, element, isPartial, pairsAbove, shownPairs, state, TOUCH, update } from "./store.js";
 
-const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
-
-/** The server's answer with the points themselves in place of their indices. */
+/** The server's answer with the points themselves beside their indices. */
 export function readResult(content, a, b, truth) {
   const right = truth && new Set(truth.map(([i, j]) => `${i} ${j}`));
   const read = ({ pairs, scores }, other) => {
@@ -19,16 +17,25 @@ export function readResult(content, a, b, truth) {
     content,
     judged: Boolean(truth),
     ways: { true: read(content, free), false: read(free, content) },
-    edges: [...content.edges_a.map(([i, j]) => [a[i], a[j]]), ...content.edges_b.map(([i, j]) => [b[i], b[j]])],
+    edges: listEdges(content, a, b),
   };
+}
+
+const listEdges = (content, a, b) => [...content.edges_a.map(([i, j]) => [a[i], a[j]]), ...content.edges_b.map(([i, j]) => [b[i], b[j]])];
+
+/** Points at the places of those that were matched take the match over, whoever made them. */
+export function rebind(result, a, b) {
+  for (const pair of [...result.ways.true, ...result.ways.false]) Object.assign(pair, { a: a[pair.i], b: b[pair.j] });
+  result.edges = listEdges(result.content, a, b);
 }
 
 function missing() {
   const { a, b } = state.panes;
+  if (state.loading) return "Making the example…";
   if (!a.file && !b.file) return "Add two pictures to begin.";
   if (!a.file || !b.file) return `Add picture ${a.file ? "B" : "A"}.`;
   const bare = [a, b].filter((pane) => !pane.points.length).map((pane) => pane.label);
-  if (bare.length) return `Add points to ${bare.length === 2 ? "both pictures" : `picture ${bare[0]}`}: click, or detect them.`;
+  if (bare.length) return `Add points to ${bare.length === 2 ? "both pictures" : `picture ${bare[0]}`}: ${TOUCH ? "tap" : "click"}, or detect them.`;
   return "";
 }
 
@@ -37,13 +44,24 @@ export function render() {
   const button = element("match");
   const lack = missing();
   button.disabled = Boolean(lack) || state.busy;
-  button.classList.toggle("busy", state.busy);
+  button.classList.toggle("working", state.busy);
   button.textContent = state.busy ? "Matching…" : state.stale ? "Match again" : "Match";
-  element("why").textContent = lack || (state.stale ? "The points have changed since this match." : `${count(a.points.length, "point")} in A, ${b.points.length} in B.`);
+  element("why").textContent = lack || describeNext(a, b);
   element("least").textContent = state.threshold.toFixed(2);
-  for (const id of ["save-json", "save-png"]) element(id).disabled = !state.result || state.stale;
+  element("partial").checked = isPartial();
+  const shown = shownPairs().length;
+  for (const id of ["save-json", "save-png"]) {
+    element(id).disabled = !shown || state.stale;
+    element(id).title = state.stale ? "The match is out of date." : state.result && !shown ? "No pair is shown." : "";
+  }
   renderSummary();
   renderPairs();
+}
+
+function describeNext(a, b) {
+  if (state.stale) return "Changed since this match.";
+  if (state.result) return `${count(shownPairs().length, "pair")} shown.`;
+  return `${count(a.points.length, "point")} in A, ${b.points.length} in B.`;
 }
 
 function renderSummary() {
@@ -55,31 +73,43 @@ function renderSummary() {
     difference.textContent = "Neighbours should match neighbours";
     return;
   }
-  const all = result.ways[state.constraint];
-  const shown = shownPairs();
-  element("found").textContent = shown.length === all.length ? count(all.length, "pair") : `${shown.length} of ${count(all.length, "pair")}`;
-  const detail = [];
-  if (result.judged) {
-    const rate = (way) => `${result.ways[way].filter((pair) => pair.right).length} of ${result.content.points_a.length}`;
-    detail.push(`Right: ${rate(true)} with the constraint, ${rate(false)} without.`);
-  }
-  const alone = result.content.points_a.length + result.content.points_b.length - 2 * shown.length;
-  if (alone) detail.push(`${count(alone, "point")} left alone.`);
-  element("detail").textContent = detail.join(" ") || "Every point has a partner.";
   const changed = result.ways.true.filter((pair) => pair.differs).length;
   difference.textContent = changed ? `Changes ${count(changed, "pair")}, drawn dashed` : "Changes nothing here";
+  const all = result.ways[state.constraint].length;
+  const shown = pairsAbove(state.constraint).length;
+  if (state.stale) {
+    element("found").textContent = `${count(all, "pair")}, out of date`;
+    element("detail").textContent = "Points or settings have changed since. Undo brings this match back; match again for a new one.";
+    return;
+  }
+  element("found").textContent = shown === all ? count(all, "pair") : `${shown} of ${count(all, "pair")}`;
+  element("detail").textContent = describeDetail(result, all - shown).join(" ") || "Every point has a partner.";
+}
+
+function describeDetail({ judged, content, ways }, hidden) {
+  const detail = [];
+  if (judged) {
+    const rate = (way) => `${pairsAbove(way).filter((pair) => pair.right).length} of ${content.points_a.length}`;
+    detail.push(`Right: ${rate(true)} with the constraint, ${rate(false)} without.`);
+  }
+  if (hidden) detail.push(`${count(hidden, "pair")} below the least score hidden.`);
+  const alone = content.points_a.length + content.points_b.length - 2 * ways[state.constraint].length;
+  if (alone) detail.push(`${count(alone, "point")} left alone.`);
+  return detail;
 }
 
 let drawn = null;
+let named = "";
 
 function renderPairs() {
   const list = element("pairs");
   const pairs = [...shownPairs()].sort((one, other) => other.score - one.score);
   const active = activePair(pairs);
-  const same = drawn && drawn.length === pairs.length && drawn.every((pair, row) => pair === pairs[row]);
+  const key = pairs.map(({ a, b }) => [a.name, b.name]);
+  const same = drawn && drawn.length === pairs.length && drawn.every((pair, row) => pair === pairs[row]) && String(key) === named;
   if (!same) {
     list.replaceChildren(...pairs.map(makeRow));
-    drawn = pairs;
+    [drawn, named] = [pairs, String(key)];
   }
   list.classList.toggle("stale", state.stale);
   pairs.forEach((pair, row) => list.children[row].firstElementChild.classList.toggle("looked", pair === active));
@@ -90,8 +120,9 @@ function makeRow(pair) {
   const button = document.createElement("button");
   button.type = "button";
   const mark = pair.right === null ? "" : pair.right ? "✓" : "✕";
-  const notes = [pair.differs ? "differs" : "", mark].filter(Boolean);
-  const cells = [["ends", `A${pair.i} – B${pair.j}`], ["note", pair.differs ? "differs" : ""], ["mark", mark], ["bar", ""], ["value", pair.score.toFixed(2)]];
+  const names = [...new Set([pair.a.name, pair.b.name].filter(Boolean))].join(" – ");
+  const note = [names, pair.differs ? "differs" : ""].filter(Boolean).join(", ");
+  const cells = [["ends", `A${pair.i} – B${pair.j}`], ["note", note], ["mark", mark], ["bar", ""], ["value", pair.score.toFixed(2)]];
   for (const [name, text] of cells) {
     const cell = document.createElement("span");
     cell.className = name;
@@ -101,7 +132,7 @@ function makeRow(pair) {
   button.classList.toggle("wrong", pair.right === false);
   button.querySelector(".bar").style.setProperty("--share", `${Math.round(pair.score * 100)}%`);
   button.style.setProperty("--colour", colourOf(pair.score));
-  button.setAttribute("aria-label", `A${pair.i} to B${pair.j}, score ${pair.score.toFixed(2)}${pair.differs ? ", differs by the constraint" : ""}${notes.includes("✓") ? ", right" : notes.includes("✕") ? ", wrong" : ""}`);
+  button.setAttribute("aria-label", `A${pair.i} to B${pair.j}${names ? `, ${names}` : ""}, score ${pair.score.toFixed(2)}${pair.differs ? ", differs by the constraint" : ""}${{ "✓": ", right", "✕": ", wrong" }[mark] ?? ""}`);
   for (const name of ["pointerenter", "focus", "click"]) button.addEventListener(name, () => update({ active: pair }));
   for (const name of ["pointerleave", "blur"]) button.addEventListener(name, () => update({ active: null }));
   row.append(button);

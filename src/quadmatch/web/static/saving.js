@@ -1,6 +1,6 @@
 // Downloads: the match as JSON, and the pictures with their lines as PNG.
 import { casingOf, colourOf, strengthOf, widthOf } from "./colours.js";
-import { shownPairs, state } from "./store.js";
+import { count, shownPairs, state } from "./store.js";
 
 const HEIGHT = 900;
 const GAP = 36;
@@ -14,6 +14,15 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
+/** A file that `quadmatch match --points-a` and this page read. */
+export function savePoints(pane) {
+  const content = { points: pane.places() };
+  if (pane.names()) content.names = pane.names();
+  if (pane.box) content.box = pane.box;
+  save(new Blob([`${JSON.stringify(content)}\n`], { type: "application/json" }), `${pane.file.name.replace(/\.[^.]*$/, "")}.points.json`);
+  pane.unsaved = false;
+}
+
 /** The format of `quadmatch match --out`, with the pairs that are shown. */
 export function describeMatch() {
   const { edges_a, edges_b, without_constraint, ...content } = state.result.content;
@@ -21,6 +30,8 @@ export function describeMatch() {
   const rest = (points, taken) => points.map((_, index) => index).filter((index) => !taken.has(index));
   return {
     ...content,
+    names_a: state.panes.a.names(),
+    names_b: state.panes.b.names(),
     constraint: state.constraint,
     partial: content.partial || shown.length < state.result.ways[state.constraint].length,
     pairs: shown.map(({ i, j }) => [i, j]),
@@ -34,6 +45,7 @@ export function describeMatch() {
 export function saveJson() {
   const lines = Object.entries(describeMatch()).map(([key, value]) => `  ${JSON.stringify(key)}: ${JSON.stringify(value)}`);
   save(new Blob([`{\n${lines.join(",\n")}\n}\n`], { type: "application/json" }), "matches.json");
+  for (const pane of Object.values(state.panes)) pane.unsaved = false;
 }
 
 export async function savePng() {
@@ -122,8 +134,9 @@ function drawLegend(pen, canvas, ink, muted) {
   pen.textBaseline = "middle";
   pen.font = "600 22px system-ui, sans-serif";
   pen.fillStyle = ink;
-  pen.fillText(`${shownPairs().length} pairs`, GAP, y);
-  const start = GAP + pen.measureText(`${shownPairs().length} pairs`).width + 18;
+  const found = count(shownPairs().length, "pair");
+  pen.fillText(found, GAP, y);
+  const start = GAP + pen.measureText(found).width + 18;
   pen.font = "20px system-ui, sans-serif";
   pen.fillStyle = muted;
   pen.fillText(`${content.model}, ${state.constraint ? "with" : "without"} the quadratic constraint`, start, y);

@@ -51,7 +51,18 @@ export async function showPicture(file, seconds) {
 export const detectPoints = async (file, count, seconds) =>
   (await call("/api/detect", form({ image: file, count }), seconds)).content.points;
 
-export const matchPictures = async (a, b, seconds) =>
-  (await call("/api/match", form({
-    image_a: a.file, image_b: b.file, points_a: JSON.stringify(a.places()), points_b: JSON.stringify(b.places()),
-  }), seconds)).content;
+export const readPoints = async (file, { file: picture, width, height }, seconds) =>
+  (await call("/api/points", form({ file, image: picture.name, width, height }), seconds)).content;
+
+export async function matchPictures(a, b, { partial, model }, seconds) {
+  const fields = { partial };
+  if (model) fields.model = model;
+  for (const pane of [a, b]) {
+    const names = pane.names();
+    fields[`image_${pane.side}`] = pane.file;
+    fields[`points_${pane.side}`] = JSON.stringify(pane.places());
+    if (names) fields[`names_${pane.side}`] = JSON.stringify(names);
+    if (pane.box) fields[`box_${pane.side}`] = pane.box.join(",");
+  }
+  return (await call("/api/match", form(fields), seconds)).content;
+}

@@ -2,8 +2,12 @@
 export const state = {
   limits: { bytes: 24 * 2 ** 20, pixels: 6e7, points: 500, seconds: 60 },
   panes: {},
+  last: null, // the picture that was changed last: what Ctrl+Z means elsewhere
   result: null, // { content, ways: { true: pairs, false: pairs }, edges }, pairs holding the points themselves
   truth: null, // pairs of an example's points, kept while the points are
+  model: null,
+  partial: null, // whether poor points are left alone; null: where points were detected
+  loading: false,
   stale: false,
   busy: false,
   constraint: true,
@@ -31,6 +35,10 @@ export function update(changes = {}) {
 
 export const element = (id) => document.getElementById(id);
 
+export const TOUCH = matchMedia("(pointer: coarse)").matches;
+
+export const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
 export function announce(text) {
   element("live").textContent = text;
 }
@@ -44,10 +52,14 @@ export function hideFault() {
   element("message").hidden = true;
 }
 
-/** Pairs of the chosen way whose points are still there, above the threshold. */
+export const isPartial = () => state.partial ?? Object.values(state.panes).some((pane) => pane.detected);
+
+/** Pairs of a way that are above the threshold. */
+export const pairsAbove = (way) => state.result.ways[way].filter((pair) => pair.score >= state.threshold);
+
+/** Pairs of the chosen way, above the threshold, whose points are still there. */
 export function shownPairs() {
   if (!state.result) return [];
   const alive = new Set([...state.panes.a.points, ...state.panes.b.points]);
-  const pairs = state.result.ways[state.constraint];
-  return pairs.filter((pair) => pair.score >= state.threshold && alive.has(pair.a) && alive.has(pair.b));
+  return pairsAbove(state.constraint).filter((pair) => alive.has(pair.a) && alive.has(pair.b));
 }

@@ -1,0 +1,46 @@
+"""Points as numbers, checked: whatever a user or a file gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+
+def check_points(
+    points: Any, where: str = "points", names: Sequence[str] | None = None, lines: Sequence[int] | None = None
+) -> Float[np.ndarray, "K 2"]:
+    """(x, y) of each keypoint as float64; the first that is not two finite numbers is named.
+
+    `names` are what errors call the keypoints, else they are counted; `lines` are where they stand in a file.
+    """
+    try:
+        array = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.full((1, 2), np.nan)
+    if np.ma.is_masked(points):
+        raise ValueError(f"{where} has masked entries, which have no value: leave these keypoints out")
+    if array.size == 0 and array.ndim <= 2:
+        return np.zeros((0, 2))
+    if array.ndim == 2 and array.shape[1] == 2 and np.isfinite(array).all():
+        return array
+    rows = points.tolist() if hasattr(points, "tolist") else points
+    for row, point in enumerate(rows if isinstance(rows, (list, tuple)) else ()):
+        line = f", line {lines[row]}" if lines else ""
+        _check_point(point, f"{where}{line}: keypoint {names[row] if names else str(row)!r}")
+    raise ValueError(f"{where} must be [[x, y], …], one (x, y) a keypoint; got {points!r:.80}")
+
+
+def _check_point(point: Any, name: str) -> None:
+    try:
+        if isinstance(point, str):
+            raise TypeError
+        x, y = (float(number) for number in point)
+    except OverflowError:
+        raise ValueError(f"{name} has a number that is too large; got {point!r:.80}") from None
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} needs two numbers x, y; got {point!r:.80}") from None
+    if not (np.isfinite(x) and np.isfinite(y)):
+        raise ValueError(f"{name} must be finite, got {point!r}")

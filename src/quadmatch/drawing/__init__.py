@@ -1,0 +1,1 @@
+"""Matches, curves and matrices as pictures, and tables as text."""

@@ -1,0 +1,75 @@
+"""Curves: one quantity against another, with its spread, for several methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quadmatch.drawing.canvas import SERIES, count_whole, finish, make_canvas
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Numbers = Sequence[float | int]
+DASHES, MARKERS = ("-", "--", "-.", ":"), ("o", "s", "^", "D")
+MOST_MARKED = 20
+"""Points of a curve up to which each is marked; a curve over training steps is a plain line."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line: values at places, and how far they spread."""
+
+    x: Numbers
+    y: Numbers
+    spread: Numbers | None = None
+    """Standard deviation at each place, drawn as a band around the line."""
+
+    def __post_init__(self) -> None:
+        lengths = [len(self.x), len(self.y)] + ([] if self.spread is None else [len(self.spread)])
+        if len(set(lengths)) > 1:
+            raise ValueError(f"x, y and spread of a curve must be equally long, got {lengths}")
+
+
+def draw_curves(
+    curves: Mapping[str, Curve],
+    *,
+    x_label: str,
+    y_label: str,
+    title: str = "",
+    logarithmic: bool = False,
+    path: str | Path | None = None,
+) -> Figure:
+    """All curves in one plot with a legend; `logarithmic` is the y axis, on which values up to 0 are left out.
+
+    A value that is not finite, as a loss that explodes, leaves a gap. With `path` the figure is also written there.
+    """
+    figure, axes = make_canvas(6.4, 4.2)
+    for number, (label, curve) in enumerate(curves.items()):
+        colour, turn = SERIES[number % len(SERIES)], number % len(DASHES)
+        x, y = (np.asarray(values, dtype=np.float64) for values in (curve.x, curve.y))
+        y = np.where(np.isfinite(y) & ((y > 0) | (not logarithmic)), y, np.nan)
+        marker = MARKERS[turn] if len(x) <= MOST_MARKED else ""
+        axes.plot(x, y, color=colour, linestyle=DASHES[turn], marker=marker, markersize=4.5, label=label)
+        if curve.spread is not None:
+            spread = np.asarray(curve.spread, dtype=np.float64)
+            low = y - spread
+            if logarithmic:  # The band ends at the smallest value where it would reach below zero.
+                low = np.where(low > 0, low, np.nanmin(y, initial=np.inf))
+            axes.fill_between(x, low, y + spread, color=colour, alpha=0.18, linewidth=0)
+    if logarithmic:
+        axes.set_yscale("log")
+    if all(float(value).is_integer() for curve in curves.values() for value in curve.x):
+        count_whole(axes.xaxis)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.set_title(title, fontsize=11)
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    if curves:
+        axes.legend(frameon=False, fontsize=9)
+    return finish(figure, path)

@@ -1,0 +1,1 @@
+"""How well a matcher matches a data set: counts, scores, tables."""

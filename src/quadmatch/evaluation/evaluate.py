@@ -1,0 +1,113 @@
+"""How many keypoints of a data set a matcher matches right: per class and mean."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import numpy as np
+import torch
+from jaxtyping import Int
+
+from quadmatch.datasets.annotation import Annotation
+from quadmatch.datasets.gathering import KeypointTable, gather_pairs, tabulate
+from quadmatch.datasets.pairs import PairIndex, draw_test_pairs, pairs_hash
+from quadmatch.evaluation.report import RARE, Conditions, Counts, Evaluation, average, count_matches, score
+from quadmatch.features.cache import FeatureStore
+from quadmatch.features.extractor import FeatureExtractor
+from quadmatch.features.store_features import Progress, fill_store, read_features
+from quadmatch.features.weights import cache_folder
+from quadmatch.matcher import Matcher
+from quadmatch.matching import Features
+
+PAIRS, OBJECTS = 100, 32
+"""Pairs and objects that are computed together: fixed, so that no setting of the machine changes a result."""
+
+
+@torch.no_grad()
+def evaluate(
+    matcher: Matcher,
+    annotations: Sequence[Annotation],
+    conditions: Conditions,
+    *,
+    store: FeatureStore | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Match pairs of each class; what the frozen network gives is computed once an object.
+
+    `annotations` are the objects of the conditions' split, with its outliers. The list of pairs depends on the
+    objects' names, the protocol and the seed alone. `progress` hears of objects extracted; `store` is where
+    that is kept, the usual place if not given.
+    """
+    extractor = matcher.features
+    if not isinstance(extractor, FeatureExtractor):
+        raise TypeError("evaluate needs a matcher whose features are a FeatureExtractor")
+    protocol, pairs = conditions.protocol, conditions.pairs
+    chosen = draw_test_pairs(annotations, protocol, seed=conditions.seed, pairs_per_class=pairs)
+    if not chosen:
+        raise ValueError(f"protocol {protocol!r} admits no pair of these {len(annotations)} objects")
+    used = sorted({index for pair in chosen for index in (pair.source, pair.target)})
+    if store is None:
+        store = FeatureStore.open(cache_folder() / "features", extractor.key)
+    entries = dict(zip(used, fill_store(store, extractor, [annotations[i] for i in used], progress=progress)))
+    counts = {}
+    training = matcher.training
+    matcher.eval()
+    try:
+        for category, group in groupby(chosen, key=lambda pair: pair.category):
+            members = list(group)
+            objects = list_objects(members)
+            features = _read(store, extractor, [entries[index] for index in objects])
+            table = tabulate([annotations[index] for index in objects], extractor.size)
+            row = {index: number for number, index in enumerate(objects)}
+            rows = np.array([(row[pair.source], row[pair.target]) for pair in members])
+            counts[category] = match_class(matcher, features, table, rows, conditions)
+    finally:
+        matcher.train(training)
+    return summarise(counts, annotations, conditions, pairs_hash(chosen))
+
+
+def list_objects(pairs: Sequence[PairIndex]) -> list[int]:
+    """The objects of some pairs, sorted by name: not even the order of sums depends on the list that was given."""
+    named = {(pair.source_name, pair.source) for pair in pairs}
+    named |= {(pair.target_name, pair.target) for pair in pairs}
+    return [index for _, index in sorted(named)]
+
+
+def match_class(
+    matcher: Matcher, features: Features, table: KeypointTable, rows: Int[np.ndarray, "P 2"], conditions: Conditions
+) -> Counts:
+    """Counts of one class's pairs; `rows` has the two objects of each pair, as rows of features and table."""
+    found = []
+    for start in range(0, len(rows), PAIRS):
+        source, target = rows[start : start + PAIRS].T
+        batch = gather_pairs(table, source, target, conditions.protocol, construction=matcher.construction)
+        batch = batch.to(matcher.device)
+        matching = matcher.compare(features, batch)
+        solution = matcher.decode(matching, batch, partial=conditions.partial, constraint=conditions.constraint)
+        found.append(count_matches(solution.assignment, batch.pairs.truth))
+    return Counts(*(torch.cat(parts).cpu() for parts in zip(*found)))
+
+
+def summarise(
+    counts: Mapping[str, Counts], annotations: Sequence[Annotation], conditions: Conditions, chosen: str
+) -> Evaluation:
+    """Figures of each class and their means; `chosen` is the hash of the list of pairs."""
+    objects = Counter(annotation.category for annotation in annotations)
+    classes = {name: score(found, objects[name]) for name, found in counts.items()}
+    common = [scores for scores in classes.values() if scores.objects >= RARE]
+    return Evaluation(
+        mean=average(list(classes.values())),
+        mean_common=average(common or list(classes.values())),
+        classes=classes,
+        conditions=conditions,
+        pairs_hash=chosen,
+        without_pairs=sorted(objects.keys() - classes.keys()),
+    )
+
+
+def _read(store: FeatureStore, extractor: FeatureExtractor, names: Sequence[str]) -> Features:
+    chunks = [names[start : start + OBJECTS] for start in range(0, len(names), OBJECTS)]
+    parts = [read_features(store, extractor, chunk) for chunk in chunks]
+    return Features.cat(parts, nodes=1)

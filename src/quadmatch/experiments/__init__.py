@@ -1,0 +1,1 @@
+"""Experiments as TOML files: what they may say, and what is built from them."""

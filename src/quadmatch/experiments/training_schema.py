@@ -1,0 +1,79 @@
+"""The section of an experiment that says how parameters are found."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from quadmatch.experiments.schema import Section
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class AugmentationSection(Section):
+    """How much the pairs of a training batch are changed at random; 0 leaves them as they are."""
+
+    jitter: NonNegativeFloat = 0.0
+    """Standard deviation, in pixels of the crop, by which keypoints are moved."""
+    dropout: Share = 0.0
+    """Share of the keypoints that are left out, each together with its partner."""
+
+
+class TrainingSection(Section):
+    """How parameters are found."""
+
+    seed: NonNegativeInt = 0
+    """Seed of the initial parameters, the batches and dropout."""
+    start: str | None = None
+    """A run folder or a shipped model whose parameters training begins with."""
+    steps: PositiveInt = 1000
+    """Batches in all."""
+    classes: PositiveInt = 8
+    """Categories in a batch."""
+    objects: Annotated[int, Field(ge=2)] = 4
+    """Objects of each category in a batch; all their pairs are trained on."""
+    flip: bool = False
+    """Whether every object is also seen in a mirror, left and right in its keypoints' names exchanged."""
+    augmentation: AugmentationSection = AugmentationSection()
+    """Changes of each batch at random: `jitter` moves keypoints (pixels), `dropout` leaves some out (share)."""
+    optimiser: Literal["sgd", "adam", "adamw"] = "adamw"
+    """AdamW decouples weight decay from the gradient, Adam does not."""
+    learning_rate: PositiveFloat = 5e-4
+    """Learning rate of the head where the schedule is highest."""
+    backbone_learning_rate: NonNegativeFloat = 5e-5
+    """Learning rate of the convolutions where the schedule is highest."""
+    weight_decay: NonNegativeFloat = 0.0
+    """Weight decay of matrices and convolutions; biases and normalisations have none."""
+    momentum: Share = 0.9
+    """Momentum of SGD; the other optimisers have their own."""
+    nesterov: bool = True
+    """Whether SGD looks ahead."""
+    schedule: Literal["constant", "cosine", "one_cycle", "step"] = "one_cycle"
+    """How the learning rates change; `cosine` and `one_cycle` end at a ten-thousandth of the highest."""
+    warmup: Share = 0.1
+    """Share of the steps in which the rates rise."""
+    milestones: tuple[Share, ...] = ()
+    """Shares of the steps at which schedule `step` multiplies the rates by `decay`."""
+    decay: PositiveFloat = 0.1
+    """Factor of schedule `step`."""
+    gradient_clip: PositiveFloat | None = None
+    """Largest norm of the gradient of all parameters."""
+    average_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Decay of the moving average of parameters, which is what is evaluated and used; 0: no average."""
+    validate_every: NonNegativeInt = 0
+    """Steps between measurements on the validation split; 0: none, and the last parameters are the best."""
+    validation_pairs: PositiveInt = 100
+    """Pairs of each category in such a measurement."""
+    patience: PositiveInt | None = None
+    """Measurements without a better one after which training stops."""
+    checkpoint_steps: PositiveInt | None = None
+    """Steps between checkpoints."""
+    checkpoint_seconds: PositiveFloat | None = 120.0
+    """Seconds between checkpoints, whichever comes first."""
+    log_every: PositiveInt = 20
+    """Steps between lines of the log."""
+    device: str = "cpu"
+    """Where the network is trained, as torch names it."""
+    threads: PositiveInt | None = None
+    """Processor threads; the number of physical cores if left out."""

@@ -1,0 +1,1 @@
+"""For people with graphs: two matrices in, a match out."""

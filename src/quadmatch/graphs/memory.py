@@ -1,0 +1,46 @@
+"""How much memory a search will need, said before it begins."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from quadmatch.graphs.inputs import Inputs, to_float64
+from quadmatch.machine import measure_available_memory
+
+ALIKE, SEARCHED = 2, 11
+"""Matrices of n × m numbers that the largest pair needs, at most: to find an isomorphism, and to search.
+
+Measured with graphs of 1,500 nodes; copies of all graphs, and assignments, come on top."""
+
+
+def estimate_memory(inputs: Inputs) -> int:
+    """Bytes that the search will need beside what the caller holds already."""
+    sizes = [(len(a), len(b)) for a, b in zip(inputs.sources, inputs.targets)]
+    copies = sum(n * n + m * m + n * m * (2 if inputs.unaries is not None else 1) for n, m in sizes)
+    place = max(range(len(sizes)), key=lambda index: sizes[index][0] * sizes[index][1])
+    n, m = sizes[place]
+    return 8 * (copies + (ALIKE if _look_alike(inputs, place) else SEARCHED) * n * m)
+
+
+def _look_alike(inputs: Inputs, place: int) -> bool:
+    """Whether a pair may be isomorphic: then the search ends before it needs most."""
+    a, b = inputs.sources[place], inputs.targets[place]
+    if inputs.unaries is not None or len(a) != len(b):
+        return False
+    own, other = (np.sort(to_float64(one.sum(0))) for one in (a, b))
+    return np.allclose(own, other)
+
+
+def check_memory(inputs: Inputs) -> int:
+    """The bytes that a search will need; an error where the machine has not so many."""
+    needed, there = estimate_memory(inputs), measure_available_memory()
+    if there is not None and needed > there:
+        n, m = max(
+            ((len(a), len(b)) for a, b in zip(inputs.sources, inputs.targets)), key=lambda size: size[0] * size[1]
+        )
+        raise MemoryError(
+            f"matching graphs of up to {n} and {m} nodes needs about {needed / 2**30:.1f} GB of memory, "
+            f"and {there / 2**30:.1f} GB are free: match parts of the graphs, fewer pairs in one call, "
+            "or use a machine with more memory"
+        )
+    return needed

@@ -1,0 +1,166 @@
+"""From checked matrices to results through the compiled search, all pairs of a list at once."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from quadmatch.graphs.edge_lists import advise_on_edges
+from quadmatch.graphs.inputs import Inputs, Matrix, check_numbers, to_float64
+from quadmatch.graphs.memory import check_memory
+from quadmatch.graphs.progress import tell_progress
+from quadmatch.result import Array, MatchResult
+from quadmatch.solvers.search.pairs import Pairs, lay_end_to_end, weigh_pairs
+from quadmatch.solvers.search.strategy import Found, search
+from quadmatch.solvers.search.units import Units, scale_pairs
+
+CORNER = 24
+"""Nodes of the part that is matched first where time is limited: more than those for which all is one loop."""
+
+
+def search_matches(
+    inputs: Inputs, weight: float | None, threshold: float, quality: str, time_limit: float | None, progress: bool
+) -> list[MatchResult]:
+    """One result a pair, in the caller's order of nodes."""
+    with tell_progress(progress) as report:
+        report(f"matching {len(inputs.sources)} pairs, with about {check_memory(inputs) / 2**30:.2f} GB of memory")
+        if time_limit is not None:
+            _compile(inputs, weight, threshold, quality)
+        deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
+        layout = lay_out(inputs, weight, threshold)
+        found = search(layout.pairs, threshold, quality, deadline=deadline, report=report)
+        return split_results(inputs, layout, found)
+
+
+def _compile(inputs: Inputs, weight: float | None, threshold: float, quality: str) -> None:
+    """Match small graphs of the same kind, so that loops are compiled before time is counted."""
+    rng = np.random.default_rng(0)
+    n, m = (min(CORNER, max(map(len, side))) for side in (inputs.sources, inputs.targets))
+    graphs: list[Matrix] = [(1 - np.eye(size)) * rng.random((size, size)) for size in (n, m)]
+    unaries: list[Matrix] | None = None if inputs.unaries is None else [rng.random((n, m))]
+    small = replace(inputs, sources=graphs[:1], targets=graphs[1:], unaries=unaries)
+    search(lay_out(small, weight, threshold).pairs, threshold, quality)
+
+
+class Layout(NamedTuple):
+    """Pairs as solvers take them: the smaller graph first, weighted, in units that can be squared."""
+
+    pairs: Pairs
+    turned: NDArray[np.bool_]
+    """In which pairs the smaller graph is the second."""
+    units: Units
+
+
+def lay_out(inputs: Inputs, weight: float | None, threshold: float = 0.0) -> Layout:
+    """The pairs, checked, scaled and weighted."""
+    left, right = _unwrap(inputs.sources), _unwrap(inputs.targets)
+    linears = None if inputs.unaries is None else _unwrap(inputs.unaries)
+    turned = np.array([len(a) > len(b) for a, b in zip(left, right)], dtype=bool)
+    for index in np.flatnonzero(turned):
+        left[index], right[index] = right[index], left[index]
+    if linears is not None:
+        linears = [one.T if turn else one for one, turn in zip(linears, turned)]
+    pairs = lay_end_to_end(left, right, linears)
+    _check(pairs, inputs, turned)
+    units = scale_pairs(pairs, together=weight is not None)
+    pairs.weights[:] = 1.0 if weight is None else weight
+    if linears is not None:
+        weigh_pairs(pairs, weight is None, threshold)
+    return Layout(pairs, turned, units)
+
+
+def _unwrap(matrices: list[Any]) -> list[NDArray[Any]]:
+    """Tensors to arrays; laying all of them end to end brings every format to double precision."""
+    return [to_float64(one) if isinstance(one, torch.Tensor) else one for one in matrices]
+
+
+def _check(pairs: Pairs, inputs: Inputs, turned: NDArray[np.bool_]) -> None:
+    """Finite numbers and no self loops; the matrix that has another is named as the caller knows it."""
+
+    def name(side: str, index: int) -> str:
+        turn = {"a": "b", "b": "a", "unary": "unary"}[side] if turned[index] else side
+        return turn if inputs.single else f"{turn}[{index}]"
+
+    small, large = pairs.sizes.T
+    for flat, size, side in ((pairs.sources, small, "a"), (pairs.targets, large, "b")):
+        check_numbers(flat, size**2, partial(name, side))
+        nodes = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+        starts = np.repeat(np.cumsum(size**2) - size**2, size)
+        diagonal = flat[starts + nodes * (np.repeat(size, size) + 1)]
+        if diagonal.any():
+            loop = int(np.flatnonzero(diagonal)[0])
+            index = int(np.repeat(np.arange(len(size)), size)[loop])
+            advice = advise_on_edges(flat[starts[loop] :][: size[index] ** 2].reshape(size[index], -1))
+            raise ValueError(
+                f"{name(side, index)} must have no self loop; got {diagonal[loop]:g} at node {nodes[loop]}. "
+                "What a node is like by itself belongs in unary; quadratic_assignment takes a diagonal"
+                f"{advice if size[index] == 2 else ''}"
+            )
+    check_numbers(pairs.linears, small * large, partial(name, "unary"))
+
+
+def split_results(inputs: Inputs, layout: Layout, found: Found) -> list[MatchResult]:
+    """One result a pair: views of a few large arrays, as making some for each pair would cost more than matching."""
+    pairs, turned, units = layout
+    owner, node, partner, scores = _list_matches(pairs, found, turned)
+    small, large = pairs.sizes.T
+    rows, columns = np.where(turned, large, small), np.where(turned, small, large)
+    entries = rows * columns
+    ends = np.cumsum(entries)
+    assignments = np.zeros(int(entries.sum()))
+    assignments[(ends - entries)[owner] + node * columns[owner] + partner] = 1
+    # One conversion for all pairs; from here on there are only views.
+    all_matches, all_scores, all_assignments = (
+        _convert(inputs, array) for array in (np.stack((node, partner), 1), scores, assignments)
+    )
+    counts = np.bincount(owner, minlength=len(small))
+    match_ends, entry_ends = np.cumsum(counts).tolist(), ends.tolist()
+    shapes = zip(rows.tolist(), columns.tolist())
+    objectives = (found.objectives * units.restore(pairs)).tolist()
+    numbers = zip(objectives, found.steps.tolist(), found.converged.tolist())
+    results, match_start, entry_start = [], 0, 0
+    for index, (shape, (objective, steps, converged)) in enumerate(zip(shapes, numbers)):
+        match_end, entry_end = match_ends[index], entry_ends[index]
+        results.append(
+            MatchResult(
+                all_matches[match_start:match_end],
+                all_scores[match_start:match_end],
+                all_assignments[entry_start:entry_end].reshape(shape),
+                objective,
+                steps,
+                converged,
+                inputs.sources[index],
+                inputs.targets[index],
+            )
+        )
+        match_start, entry_start = match_end, entry_end
+    return results
+
+
+def _list_matches(pairs: Pairs, found: Found, turned: NDArray[np.bool_]) -> tuple[NDArray[Any], ...]:
+    """Pair, source node, target node and score of all matches, in the caller's order."""
+    small, large = pairs.sizes.T
+    owner = np.repeat(np.arange(len(small)), large)
+    node = np.arange(len(owner)) - np.repeat(np.cumsum(large) - large, large)
+    real = (node < small[owner]) & (found.permutations < large[owner])
+    owner, node, partner, scores = owner[real], node[real], found.permutations[real], found.scores[real]
+    if turned.any():
+        flip = turned[owner]
+        node, partner = np.where(flip, partner, node), np.where(flip, node, partner)
+        order = np.lexsort((node, owner))
+        owner, node, partner, scores = owner[order], node[order], partner[order], scores[order]
+    return owner, node, partner, scores
+
+
+def _convert(inputs: Inputs, values: NDArray[Any]) -> Array:
+    """As the caller's arrays: numpy or torch, single or double precision, on their device."""
+    whole = values.dtype.kind == "i"
+    if inputs.device is not None:
+        return torch.from_numpy(values).to(inputs.device, torch.int64 if whole else inputs.kind)
+    return values if whole or inputs.kind == torch.float64 else values.astype(np.float32)

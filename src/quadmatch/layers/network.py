@@ -1,0 +1,108 @@
+"""The loop that most methods share: both graphs through the same layers, which tell each other what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from quadmatch.graph import Graph, GraphPair
+from quadmatch.layers.affinity import divide_by_largest
+from quadmatch.layers.cross_graph import concatenate_other, join_graphs, join_nodes, split_nodes
+from quadmatch.layers.structure import Kernel, weigh_adjacency
+from quadmatch.matching import Features, Matching, Stage
+from quadmatch.solvers.linear.sinkhorn import sinkhorn
+
+
+class Assign(nn.Module):
+    """Scores → soft assignment: Sinkhorn at a temperature.
+
+    `divide`: the scores of each pair are divided by the largest of them in evaluation mode, as the released
+    code of qc-DGM does.
+    """
+
+    def __init__(self, temperature: float, *, iterations: int = 20, divide: bool = False) -> None:
+        super().__init__()
+        self.temperature, self.iterations, self.divide = temperature, iterations, divide
+
+    def forward(self, scores: Float[Tensor, "B N M"], mask: Bool[Tensor, "B N M"]) -> Float[Tensor, "B N M"]:
+        """The assignment of each pair, zero on padding."""
+        if self.divide and not self.training:
+            scores = divide_by_largest(scores, mask)
+        return sinkhorn(scores, mask, temperature=self.temperature, iterations=self.iterations)
+
+
+class SiameseNetwork(nn.Module):
+    """attributes ▸ (layer ▸ cross-graph step) × layers ▸ affinity ▸ assignment, as a head.
+
+    - `attributes(features, points, mask)`: what a node begins with.
+    - `layers`, each `layer(inputs, shortcut, graph, structure)`; both graphs go through them as one batch.
+    - `affinities`, each `affinity(source, target)`: scores of all pairs of nodes. One scores the last layer
+      only; one for each layer adds a cross-graph step between layers: each node gets the features of what it
+      is matched to so far, concatenated, and `merges[i](both, shortcut, mask)` maps both back, if given.
+    - `assign(scores, mask)`: scores to an assignment.
+    - `kernel`: weighs the edges by the features of their ends, for layers and for the constraint; None
+      leaves them as they are. The first `plain_layers` see them unweighed.
+    - `edges(attributes, adjacency)`: an adjacency that takes the place of the graphs' own, if given.
+    - `correction`: the last layer's features correct the attributes, x + correction·f(x), as in BB-GM.
+    """
+
+    def __init__(
+        self,
+        attributes: nn.Module,
+        layers: Iterable[nn.Module],
+        affinities: Iterable[nn.Module],
+        assign: nn.Module,
+        *,
+        merges: Iterable[nn.Module] = (),
+        kernel: Kernel | None = None,
+        plain_layers: int = 0,
+        edges: nn.Module | None = None,
+        correction: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.attributes = attributes
+        self.layers, self.affinities = nn.ModuleList(layers), nn.ModuleList(affinities)
+        self.merges, self.assign = nn.ModuleList(merges), assign
+        self.kernel, self.plain_layers, self.edges, self.correction = kernel, plain_layers, edges, correction
+        if len(self.affinities) not in (1, len(self.layers)):
+            found = f"{len(self.affinities)} affinities for {len(self.layers)} layers"
+            raise ValueError(f"affinities must be one, or one for each layer; got {found}")
+
+    def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
+        """Match every pair of the batch."""
+        graph, mask = join_graphs(pair.source, pair.target), pair.mask
+        rows, columns = mask.shape[1:]
+        attributes = self.attributes(join_nodes(source.join(), target.join()), graph.points, graph.mask)
+        if self.edges is not None:
+            graph = replace(graph, adjacency=self.edges(attributes, graph.adjacency))
+        features = inputs = attributes
+        earlier: list[Stage] = []
+        for index, layer in enumerate(self.layers):
+            structure = graph.adjacency if index < self.plain_layers else self.weigh(features, graph)
+            features = inputs = layer(inputs, features, graph, structure)
+            if len(self.affinities) > 1 and index + 1 < len(self.layers):
+                ours, theirs = split_nodes(features, rows, columns)
+                earlier.append(self.score(index, ours, theirs, mask))
+                inputs = join_nodes(*concatenate_other(ours, theirs, earlier[-1].assignment))
+                if self.merges:
+                    features = inputs = self.merges[index](inputs, features, graph.mask)
+        if self.correction is not None:
+            features = attributes + self.correction * features
+        last = self.score(-1, *split_nodes(features, rows, columns), mask)
+        structure = self.weigh(features, graph)
+        a, b = structure[: len(mask), :rows, :rows], structure[len(mask) :, :columns, :columns]
+        return Matching(last.unary, last.assignment, a, b, tuple(earlier))
+
+    def weigh(self, features: Float[Tensor, "B K C"], graph: Graph) -> Float[Tensor, "B K K"]:
+        """The adjacency with edges weighted by the features of their ends."""
+        return graph.adjacency if self.kernel is None else weigh_adjacency(features, graph.adjacency, self.kernel)
+
+    def score(
+        self, index: int, source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"], mask: Bool[Tensor, "B N M"]
+    ) -> Stage:
+        """Scores of an affinity, and their assignment."""
+        scores: Tensor = self.affinities[index](source, target).masked_fill(~mask, 0)
+        return Stage(scores, self.assign(scores, mask))

@@ -1,0 +1,1 @@
+"""Trained models on disk: runs, checkpoints, exports, and those that ship."""

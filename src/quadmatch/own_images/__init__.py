@@ -1,0 +1,1 @@
+"""For people with pictures of their own: from files to a match and its JSON."""

@@ -1,0 +1,57 @@
+"""Lists of pairs of a user's pictures, as a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quadmatch.datasets.texts import read_text
+
+COLUMNS = ("image_a", "points_a", "image_b", "points_b", "box_a", "box_b")
+Named = tuple[str, str | None, str | None]
+"""One picture of a pair as a list names it: the files of picture and keypoints, and the box."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One pair of the list."""
+
+    number: int
+    """Counted from 1 below the heading."""
+    a: Named
+    b: Named
+
+    def to_json(self) -> dict[str, Any]:
+        """Fields of its line, whatever comes of it."""
+        return {
+            "row": self.number,
+            "image_a": self.a[0],
+            "image_b": self.b[0],
+            "points_file_a": self.a[1],
+            "points_file_b": self.b[1],
+        }
+
+
+def read_pairs(path: Path) -> list[Row]:
+    """The pairs that a CSV file lists under the heading image_a, points_a, image_b, points_b[, box_a, box_b]."""
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
+    try:
+        heading = [(name or "").strip() for name in reader.fieldnames or ()]
+        reader.fieldnames = heading
+        rows = list(reader)
+    except csv.Error as error:
+        raise ValueError(f"cannot read {path}: {error}") from error
+    missing = [name for name in ("image_a", "image_b") if name not in heading]
+    unknown = [name for name in heading if name not in COLUMNS]
+    if missing or unknown:
+        wanted = ",".join(COLUMNS)
+        fault = f"has no column {missing[0]}" if missing else f"has an unknown column {unknown[0]!r}"
+        raise ValueError(f"{path} {fault}; its first line must be {wanted} (points and boxes may be left out)")
+    if longer := next((number for number, row in enumerate(rows, 1) if None in row), None):
+        raise ValueError(f"{path}: row {longer} has more cells than the heading; a box x,y,w,h needs quotes")
+    cells = [{key: (value or "").strip() or None for key, value in row.items()} for row in rows]
+    sides = [[(row[f"image_{s}"] or "", row.get(f"points_{s}"), row.get(f"box_{s}")) for s in "ab"] for row in cells]
+    return [Row(number, a, b) for number, (a, b) in enumerate(sides, 1)]

@@ -1,0 +1,53 @@
+"""One table or figure from its name to its files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from quadmatch.reproduce import ITEMS
+from quadmatch.reproduce.items import Figure, Output, Settings, Table
+
+
+def choose_item(name: str, rows: Sequence[str] | None = None) -> Table | Figure:
+    """A table or figure by name; of a table only the rows that are named, if any are."""
+    if name not in ITEMS:
+        raise ValueError(f"table must be one of {', '.join(ITEMS)}; got {name!r}")
+    item = ITEMS[name]
+    if not rows:
+        return item
+    known = item.rows if isinstance(item, Table) else {}
+    for row in rows:
+        if row not in known:
+            raise ValueError(f"{name!r} has no row {row!r}; it has {', '.join(known) or 'none'}")
+    assert isinstance(item, Table)
+    return replace(item, rows={row: item.rows[row] for row in rows})
+
+
+def reproduce_item(name: str, item: Table | Figure, settings: Settings) -> Output:
+    """Make the table or figure, and write its files into the settings' folder."""
+    from quadmatch.reproduce.tables import make_table
+
+    output = make_table(item, settings) if isinstance(item, Table) else item.make(settings)
+    write_output(f"{name}-quick" if settings.quick else name, output, settings.out)
+    return output
+
+
+def write_output(stem: str, output: Output, folder: Path) -> list[Path]:
+    """Write STEM.json and STEM.md, and of a picture STEM.png and STEM.svg; the files that were written."""
+    from quadmatch.drawing.canvas import save_figure
+    from quadmatch.drawing.tables import write_markdown
+    from quadmatch.files import write_file, write_json
+    from quadmatch.machine import describe_origin
+
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [f"# {output.title}"]
+    written = []
+    if output.picture is not None:
+        written = [save_figure(output.picture, folder / f"{stem}.{kind}") for kind in ("png", "svg")]
+        parts.append(f"![{output.title}]({stem}.png)")
+    parts += [write_markdown(output.lines)] if output.lines else []
+    text = "\n\n".join([*parts, output.caption]) + "\n"
+    record = {"title": output.title, **output.record, **describe_origin()}
+    return [*written, write_json(folder / f"{stem}.json", record), write_file(folder / f"{stem}.md", text.encode())]

@@ -1,0 +1,1 @@
+"""Solvers that know a pair only by a product with its affinities (Lawler's form)."""

@@ -1,0 +1,1 @@
+"""Solvers of the quadratic constraint: Frank–Wolfe, soft and hard."""

@@ -1,0 +1,1 @@
+"""The training loop, its samples, its optimiser and its log."""

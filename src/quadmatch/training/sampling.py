@@ -1,0 +1,83 @@
+"""Objects of a split with what is kept of their images, and the batches that are drawn from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int
+
+from quadmatch.datasets.annotation import Annotation
+from quadmatch.datasets.gathering import KeypointTable, gather_pairs, tabulate
+from quadmatch.datasets.pairs import Group, group_by_category, sample_batch
+from quadmatch.experiments.build import open_store
+from quadmatch.experiments.reading import Experiment
+from quadmatch.experiments.schema import DataSection
+from quadmatch.experiments.training_schema import TrainingSection
+from quadmatch.features.cache import FeatureStore
+from quadmatch.features.extractor import FeatureExtractor
+from quadmatch.features.prepared import Stored
+from quadmatch.features.store_features import Progress, fill_store
+from quadmatch.features.trunk import join_entries
+from quadmatch.graph import PairBatch
+from quadmatch.training.team import Team
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """Batches of training as a pure function of (seed, step)."""
+
+    groups: list[Group]
+    table: KeypointTable
+    names: list[str]
+    """Of the objects in the store."""
+    store: FeatureStore
+    extractor: FeatureExtractor
+    data: DataSection
+    training: TrainingSection
+
+    def sample(self, step: int) -> tuple[Stored, PairBatch]:
+        """The objects of a step, each once, and all their pairs."""
+        drawn = sample_batch(
+            self.groups,
+            seed=self.training.seed,
+            step=step,
+            classes=self.training.classes,
+            objects=self.training.objects,
+            protocol=self.data.protocol,
+        )
+        return self.gather(drawn.objects, drawn.pairs)
+
+    def gather(self, objects: Int[np.ndarray, " O"], pairs: Int[np.ndarray, "P 2"]) -> tuple[Stored, PairBatch]:
+        """What is kept of some objects, and pairs given by their places among these objects."""
+        source, target = pairs.T
+        batch = gather_pairs(
+            self.table, objects[source], objects[target], self.data.protocol, construction=self.data.construction
+        )
+        entries = [self.store.get(self.names[index]) for index in objects]
+        device = torch.device(self.training.device)
+        stored = Stored(*join_entries(entries, self.extractor.single, device))
+        moved = (one.to(device) for one in (batch.source_nodes, batch.target_nodes))
+        places = (torch.from_numpy(np.ascontiguousarray(one)).to(device) for one in (source, target))
+        return stored, PairBatch(batch.pairs.to(device), *places, *moved)
+
+
+def build_sampler(
+    experiment: Experiment,
+    extractor: FeatureExtractor,
+    annotations: Sequence[Annotation],
+    team: Team,
+    progress: Progress | None = None,
+) -> Sampler:
+    """The sampler of some objects; what their images give is computed first, where it is not kept yet."""
+    if team.world_size > 1:  # Each rank computes its share; then all find everything.
+        own = annotations[team.rank :: team.world_size]
+        fill_store(open_store(extractor, experiment.features.cache), extractor, own, progress=progress)
+        team.wait()
+    store = open_store(extractor, experiment.features.cache)
+    names = fill_store(store, extractor, annotations, progress=progress)
+    table = tabulate(annotations, experiment.data.size)
+    groups = group_by_category(annotations)
+    return Sampler(groups, table, names, store, extractor, experiment.data, experiment.training)

@@ -1,0 +1,35 @@
+"""The models that ship give the figures of their records, where the pictures of Pascal VOC are at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from quadmatch.datasets import DATASETS
+from quadmatch.evaluation.evaluate import evaluate
+from quadmatch.evaluation.report import Conditions
+from quadmatch.models.load import load
+
+ROOT = Path(__file__).parents[2]
+CLASSES = ("diningtable", "sofa", "sheep")
+"""Of few objects. A class's list of pairs depends on the class alone, so each must give the whole record's figure."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("QUADMATCH_MIRROR"), reason="QUADMATCH_MIRROR names no folder of archives")
+@pytest.mark.parametrize("name", ["qcdgm1-voc", "qcdgm2-voc"])
+def test_a_shipped_model_gives_the_accuracy_of_its_card(name: str) -> None:
+    record = json.loads((ROOT / "results" / f"{name}-validation.json").read_text(encoding="utf-8"))
+    card = json.loads((ROOT / "src" / "quadmatch" / "models" / f"{name}.json").read_text(encoding="utf-8"))
+    assert [one["mean"]["accuracy"] for one in card["figures"]] == [record["mean"]["accuracy"]]
+    objects = [one for one in DATASETS["pascal-voc"](None, "validation") if one.category in CLASSES]
+    found = evaluate(
+        load(name, precision="float32,channels_last,1"), objects, Conditions(split="validation", pairs=1000)
+    )
+    for category, scores in found.classes.items():
+        assert scores.objects == record["classes"][category]["objects"]
+        # Number formats differ from machine to machine, and a keypoint here or there with them.
+        assert scores.accuracy == pytest.approx(record["classes"][category]["accuracy"], abs=1.5), category

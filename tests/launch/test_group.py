@@ -1,0 +1,62 @@
+"""What is wrong with the variables or the address is said at once, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from quadmatch.launch.group import join_group
+from quadmatch.training.team import Alone, TeamError
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """Variables of rank 1 of 2, at a port where nobody listens."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    given = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    return monkeypatch
+
+
+def refuse(match: str) -> None:
+    with pytest.raises(TeamError, match=match), join_group(0.3):
+        pytest.fail("nobody is there to join")
+
+
+def test_who_was_not_launched_is_alone(monkeypatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    with join_group() as team:
+        assert isinstance(team, Alone)
+
+
+def test_nobody_answers(launched) -> None:
+    refuse(r"rank 1 of 2 waited 0.3 seconds at localhost:\d+ for the others, in vain \(.*refused\)")
+
+
+def test_a_name_that_is_no_machine(launched) -> None:
+    launched.setenv("MASTER_ADDR", "no.machine.invalid")
+    refuse(r"rank 1 of 2 waited 0.3 seconds at no\.machine\.invalid:\d+ for the others")
+
+
+def test_nobody_comes(launched) -> None:
+    launched.setenv("RANK", "0")
+    refuse(r"rank 0 of 2 waited 0.3 seconds at localhost:\d+ for the others, in vain")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "match"),
+    [
+        ("RANK", "2", "RANK is 2; it must be below WORLD_SIZE, which is 2"),
+        ("WORLD_SIZE", "two", "WORLD_SIZE must be a whole number, got 'two'"),
+        ("MASTER_PORT", "", "are set, but not MASTER_PORT: start the ranks by torchrun"),
+        ("MASTER_PORT", "99999999", "waited 0.3 seconds at localhost:99999999"),
+    ],
+)
+def test_a_variable_is_wrong(launched, name: str, value: str, match: str) -> None:
+    launched.setenv(name, value)
+    refuse(match)

@@ -1,0 +1,120 @@
+"""The default matcher: a trained head and the untrained read-outs, from one pass over an image."""
+
+import torch
+from random_pairs import make_features, random_pair
+from vgg_scene import SIZE, make_scene, make_state
+
+import quadmatch.methods.consensus as consensus
+from quadmatch import Features, Graph, GraphPair
+from quadmatch.delaunay import delaunay
+from quadmatch.features.levels import build_extractor
+from quadmatch.features.twin import TwinFeatures
+from quadmatch.layers.quadratic_constraint import QuadraticConstraint
+from quadmatch.matching import TRAINED, UNTRAINED, Matching
+from quadmatch.methods import METHODS
+from quadmatch.methods.consensus import SHARE, Consensus
+from quadmatch.methods.dot_product import DotProduct
+
+
+def widen(first: Features, second: Features) -> Features:
+    maps = {TRAINED + name: rows for name, rows in first.maps.items()}
+    return Features(maps | {UNTRAINED + name: rows for name, rows in second.maps.items()}, first.whole)
+
+
+def make_sides(seed: int, sharp: float) -> tuple[Features, Features, torch.Tensor]:
+    """Read-outs that agree at the true matches, the more clearly the sharper they are."""
+    pair, source, target = random_pair(7, 7, seed=seed)
+    truth = pair.truth[0].double()
+    local = torch.nn.functional.normalize((1 - sharp) * target.local + sharp * (truth.mT @ source.local), dim=-1)
+    edge = torch.nn.functional.normalize((1 - sharp) * target.edge + sharp * (truth.mT @ source.edge), dim=-1)
+    return source, make_features(local, edge, target.whole), pair.truth
+
+
+def test_whoever_is_sure_decides() -> None:
+    for seed in range(5):
+        pair, *_ = random_pair(7, 7, seed=seed)
+        sure, sure_target, truth = make_sides(seed, 0.9)
+        flat, flat_target = (
+            make_features(*(torch.ones_like(part) / part.shape[-1] ** 0.5 for part in one))
+            for one in ((sure.local, sure.edge, sure.whole), (sure_target.local, sure_target.edge, sure_target.whole))
+        )
+        for source, target in (
+            (widen(sure, flat), widen(sure_target, flat_target)),
+            (widen(flat, sure), widen(flat_target, sure_target)),
+        ):
+            found = Consensus(DotProduct(temperature=0.03))(pair, source, target)
+            assert torch.equal(found.assignment.argmax(-1)[0], truth.double().argmax(-1)[0])
+            assert (found.assignment.sum(-1) <= 1 + 1e-4).all()
+
+
+class Stubborn(torch.nn.Module):
+    """Sure of one permutation, whatever it sees."""
+
+    def __init__(self, order: torch.Tensor) -> None:
+        super().__init__()
+        self.order = order
+
+    def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
+        sure = torch.eye(len(self.order), dtype=source.local.dtype)[self.order][None]
+        return Matching(sure, sure, pair.source.adjacency, pair.target.adjacency)
+
+
+def test_structure_decides_between_two_that_are_sure(monkeypatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    points = torch.rand(12, 2, generator=generator) * 256
+    graph = Graph(points[None], torch.ones(1, 12, dtype=torch.bool), delaunay(points)[None])
+    pair = GraphPair(graph, graph, torch.eye(12, dtype=torch.bool)[None])
+    wrong = torch.roll(torch.arange(12), 5)
+    alike = make_features(*(torch.eye(12)[None].clone() for _ in range(2)), torch.ones(1, 1))
+    strange = make_features(torch.zeros_like(alike.local), torch.zeros_like(alike.edge), alike.whole)
+
+    def match(plain: Features) -> torch.Tensor:
+        found = Consensus(Stubborn(wrong))(pair, widen(strange, alike), widen(strange, plain))
+        return found.assignment[0].argmax(-1)
+
+    assert torch.equal(match(alike), torch.arange(12))  # The same thing: every edge is kept.
+    assert torch.equal(match(strange), wrong)  # Nothing is alike: no edge can speak for it.
+    monkeypatch.setattr(consensus, "LARGE", 12 * 12 - 1)
+    assert torch.equal(match(alike), wrong)  # Too large to be decoded twice more: the mean alone.
+
+
+def test_halves_go_to_their_own() -> None:
+    pair, source, target = random_pair(5, 6, seed=3)
+    _, other, other_target = random_pair(5, 6, seed=4)
+    wide = widen(source, other)
+    for start, own in ((TRAINED, source), (UNTRAINED, other)):
+        assert torch.equal(wide.choose(start).join(), own.join())
+    head = DotProduct()
+    found = Consensus(head, temperature=0.1)(pair, wide, widen(target, other_target))
+    expected = torch.lerp(head(pair, source, target).assignment, head(pair, other, other_target).assignment, SHARE)
+    assert torch.allclose(found.assignment, expected)
+    assert torch.equal(found.structure_source, pair.source.adjacency)
+
+
+def test_release_takes_the_heads_constraint_out() -> None:
+    pair, source, target = random_pair(6, 6, seed=1, channels=16, dtype=torch.float32)
+    head = METHODS["dgm2"](width=8, channels=16).eval()
+    both = Consensus(QuadraticConstraint(head)).eval()
+    with torch.no_grad():
+        found = both(pair, widen(source, source), widen(target, target))
+        free = head(pair, source, target).assignment
+        plain = both.plain(pair, source, target).assignment
+    assert torch.allclose(found.release().assignment, torch.lerp(free, plain, SHARE))
+    assert not torch.allclose(found.assignment, torch.lerp(free, plain, SHARE))
+
+
+def test_twin_reads_both_networks_from_one_pass() -> None:
+    state = make_state()
+    trained = build_extractor("local", weights=state, precision="float32,channels_last,1", size=SIZE)
+    plain = build_extractor("local", weights=state, precision="float32,channels_last,1", size=SIZE)
+    with torch.no_grad():
+        for parameter in trained.network.parameters():
+            parameter.mul_(1.1).add_(0.01)
+    twin = TwinFeatures(trained)
+    assert twin.key == plain.key
+    images, points = make_scene()
+    with torch.no_grad():
+        both, first, second = (one.compute(images, points) for one in (twin, trained, plain))
+    for start, own in ((TRAINED, first), (UNTRAINED, second)):
+        assert torch.equal(both.choose(start).join(), own.join())
+    assert not torch.allclose(first.local, second.local)

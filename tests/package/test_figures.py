@@ -1,0 +1,46 @@
+"""A figure in a table of README or documentation is in a record, or it is not there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from quoted_figures import (
+    draw_classes,
+    draw_photographs,
+    draw_readings,
+    draw_readme,
+    draw_voc_constraint,
+    draw_voc_test,
+    draw_willow_constraint,
+)
+
+ROOT = Path(__file__).parents[2]
+TABLES = {
+    "README.md": [draw_readme],
+    "docs/reproducing.md": [draw_voc_test, draw_readings],
+    "docs/learned.md": [draw_willow_constraint, draw_voc_constraint],
+    "docs/models.md": [draw_photographs],
+}
+FIGURE = re.compile(r"\b\d\d\.\d")
+
+
+@pytest.mark.parametrize("page", TABLES)
+def test_tables_are_those_of_the_records(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for draw in TABLES[page]:
+        table = draw()
+        assert table in text, f"{page}: the records give this table:\n{table}"
+        text = text.replace(table, "")
+    rest = [line for line in text.splitlines() if line.startswith("|") and FIGURE.search(line)]
+    assert not rest, f"{page}: no record is known to this test of the figures in {rest}"
+
+
+@pytest.mark.parametrize(
+    ("page", "kind", "published", "metric"),
+    [("voc-test", "", "voc-accuracy", "accuracy"), ("voc-test-f1", "-unfiltered", "voc-f1", "f1")],
+)
+def test_class_by_class_it_is_the_record(page: str, kind: str, published: str, metric: str) -> None:
+    expected = draw_classes(kind, published, metric)
+    assert (ROOT / "results" / f"{page}.md").read_text(encoding="utf-8") == expected, expected

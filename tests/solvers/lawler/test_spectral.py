@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import functools
+from dataclasses import fields, replace
+
+import pygmtools
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from quadmatch.solvers.lawler.operator import AffinityOperator, EdgeAffinity, NodeSumAffinity, list_edges
+from quadmatch.solvers.lawler.rrwm import rrwm
+from quadmatch.solvers.lawler.spectral import spectral
+from quadmatch.solvers.linear.hungarian import hungarian
+
+
+def draw(seed: int, *shape: int, kind: torch.dtype = torch.float64) -> Tensor:
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed), dtype=kind)
+
+
+def make_graphs(seed: int, batch: int, nodes: int) -> Tensor:
+    """Weighted, directed, of different numbers of edges."""
+    weights = draw(seed, batch, nodes, nodes)
+    kept = draw(seed + 1, batch, nodes, nodes) > torch.linspace(0.3, 0.7, batch)[:, None, None]
+    return (weights * kept).diagonal_scatter(torch.zeros(batch, nodes), dim1=1, dim2=2)
+
+
+def make_edge_affinity(seed: int, batch: int = 2, rows: int = 4, columns: int = 5) -> EdgeAffinity:
+    source, target = make_graphs(seed, batch, rows), make_graphs(seed + 5, batch, columns)
+    edges, other_edges = list_edges(source), list_edges(target)
+    affinity = draw(seed + 10, batch, edges.shape[1], other_edges.shape[1])
+    return EdgeAffinity(draw(seed + 11, batch, rows, columns), affinity, edges, other_edges)
+
+
+def make_node_sums(seed: int, batch: int = 2, rows: int = 4, columns: int = 5) -> NodeSumAffinity:
+    unary, same, crossed = (draw(seed + k, batch, rows, columns) for k in range(3))
+    return NodeSumAffinity(
+        unary, same, crossed, make_graphs(seed + 3, batch, rows), make_graphs(seed + 8, batch, columns)
+    )
+
+
+def build_matrix(operator: AffinityOperator, b: int) -> Tensor:
+    """Lawler's matrix, entry by entry from its definition: rows and columns are the matches (i, k)."""
+    rows, columns = operator.unary.shape[1:]
+    matrix = torch.zeros(rows, columns, rows, columns, dtype=torch.float64)
+    for i in range(rows):
+        for k in range(columns):
+            matrix[i, k, i, k] += operator.unary[b, i, k]
+    if isinstance(operator, EdgeAffinity):
+        for e, (i, j) in enumerate(operator.source_edges[b].tolist()):
+            for f, (k, last) in enumerate(operator.target_edges[b].tolist()):
+                if i >= 0 <= k:
+                    matrix[i, k, j, last] += operator.edge[b, e, f]
+    if isinstance(operator, NodeSumAffinity):
+        p, q = operator.same[b], operator.crossed[b]
+        for i, j in operator.source[b].nonzero().tolist():
+            for k, last in operator.target[b].nonzero().tolist():
+                weight = operator.source[b, i, j] * operator.target[b, k, last]
+                matrix[i, k, j, last] += weight * (p[i, k] + q[i, last] + q[j, k] + p[j, last])
+    return matrix.reshape(rows * columns, rows * columns)
+
+
+@pytest.mark.parametrize("make", [make_edge_affinity, make_node_sums])
+@pytest.mark.parametrize("sizes", [(4, 5), (5, 3), (1, 4)])
+def test_products_are_those_of_the_matrix(make: functools.partial[AffinityOperator], sizes: tuple[int, int]) -> None:
+    operator = make(0, 3, *sizes)
+    v = draw(20, 3, *sizes)
+    with_gradient = operator(v.clone().requires_grad_())
+    for b in range(3):
+        matrix = build_matrix(operator, b)
+        torch.testing.assert_close(operator(v)[b].flatten(), matrix @ v[b].flatten())
+        torch.testing.assert_close(with_gradient[b].flatten(), matrix @ v[b].flatten())
+        torch.testing.assert_close(operator.score(v)[b], v[b].flatten() @ matrix @ v[b].flatten())
+
+
+@pytest.mark.parametrize("make", [make_edge_affinity, make_node_sums])
+def test_each_channel_is_multiplied_as_if_alone(make: functools.partial[AffinityOperator]) -> None:
+    operator, v = make(0, 3, 4, 5), draw(23, 3, 6, 4, 5)
+    for values in (v, v.clone().requires_grad_()):
+        together, scores = operator(values), operator.score(values)
+        for c in range(6):
+            torch.testing.assert_close(together[:, c], operator(values[:, c]), atol=1e-14, rtol=0)
+            torch.testing.assert_close(scores[:, c], operator.score(values[:, c]))
+    assert operator(v[:, :0]).shape == (3, 0, 4, 5)
+
+
+@pytest.mark.parametrize("make", [make_edge_affinity, make_node_sums])
+@pytest.mark.parametrize("channels", [(), (2,)])
+def test_gradient_reaches_assignments_and_affinities(
+    make: functools.partial[AffinityOperator], channels: tuple[int, ...]
+) -> None:
+    operator, v = make(0, 2, 3, 4), draw(24, 2, *channels, 3, 4)
+    floating = [field.name for field in fields(operator) if getattr(operator, field.name).is_floating_point()]
+    inputs = tuple(getattr(operator, name).requires_grad_() for name in floating)
+
+    def multiply(v: Tensor, *values: Tensor) -> Tensor:
+        return replace(operator, **dict(zip(floating, values, strict=True)))(v)
+
+    assert torch.autograd.gradcheck(multiply, (v.requires_grad_(), *inputs))
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_compiled_and_dense_products_agree(kind: torch.dtype) -> None:
+    operator = make_edge_affinity(1, 3, 9, 7).to(kind)
+    v = draw(21, 3, 2, 9, 7, kind=kind).transpose(2, 3).contiguous().transpose(2, 3)
+    assert operator.source_edges.dtype == torch.long
+    torch.testing.assert_close(operator(v), operator._multiply_dense(v))
+
+
+def test_edges_are_listed_in_order() -> None:
+    graph = torch.tensor([[[0.0, 2.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]])
+    edges = [[[0, 1], [-1, -1]], [[0, 1], [1, 0]], [[-1, -1], [-1, -1]]]
+    assert list_edges(graph).tolist() == edges
+    assert list_edges(torch.zeros(2, 3, 3)).shape == (2, 0, 2)
+
+
+def spell_out(sums: NodeSumAffinity) -> EdgeAffinity:
+    """The same affinity, listed for each pair of edges."""
+    edges, other_edges = list_edges(sums.source), list_edges(sums.target)
+    (i, j), (k, last) = (found.clamp(min=0).unbind(-1) for found in (edges, other_edges))
+    which = torch.arange(len(i))[:, None, None]
+
+    def between(values: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        return values[which, rows[:, :, None], columns[:, None, :]]
+
+    p, q = sums.same, sums.crossed
+    affinity = between(p, i, k) + between(q, i, last) + between(q, j, k) + between(p, j, last)
+    weights = sums.source[which[..., 0], i, j][:, :, None] * sums.target[which[..., 0], k, last][:, None, :]
+    return EdgeAffinity(sums.unary, weights * affinity, edges, other_edges)
+
+
+def test_both_forms_are_one_operator() -> None:
+    sums = make_node_sums(6, 3, 5, 4)
+    v = draw(22, 3, 5, 4)
+    torch.testing.assert_close(spell_out(sums)(v), sums(v))
+
+
+def test_spectral_is_the_leading_eigenvector() -> None:
+    sums = make_node_sums(2, 3)
+    symmetric = NodeSumAffinity(
+        sums.unary,
+        sums.same,
+        sums.crossed,
+        sums.source + sums.source.transpose(1, 2),
+        sums.target + sums.target.transpose(1, 2),
+    )
+    for operator in (symmetric, spell_out(symmetric)):
+        found = spectral(operator, iterations=2000, tolerance=1e-13)
+        for b in range(3):
+            leading = torch.linalg.eigh(build_matrix(operator, b)).eigenvectors[:, -1].abs()
+            torch.testing.assert_close(found[b].flatten(), leading / leading.sum(), atol=1e-8, rtol=0)
+
+
+def make_delaunay_like_pairs(seed: int, batch: int, nodes: int) -> tuple[EdgeAffinity, Tensor]:
+    """Neighbour graphs of noisy copies of points, affinity by length of edges; pygmtools' matrix beside."""
+    points = draw(seed, batch, nodes, 2, kind=torch.float32)
+    moved = points + 0.01 * draw(seed + 1, batch, nodes, 2, kind=torch.float32)
+    found = []
+    for places in (points, moved):
+        distance = torch.cdist(places, places)
+        near = distance < distance.sort(-1).values[:, :, 4:5]
+        graph = ((near | near.transpose(1, 2)) * distance).contiguous()
+        edges = list_edges(graph)
+        start, end = edges.clamp(min=0).unbind(-1)
+        length = graph.flatten(1).gather(1, start * nodes + end)[..., None]
+        found.append((edges, length, (edges[..., 0] >= 0).sum(1)))
+    (edges, length, count), (other_edges, other_length, other_count) = found
+    affinity = torch.exp(-((length - other_length.transpose(1, 2)) ** 2) / 0.01)
+    sizes = torch.full((batch,), nodes)
+    matrix = pygmtools.utils.build_aff_mat(
+        None,
+        length,
+        edges.clamp(min=0),
+        None,
+        other_length,
+        other_edges.clamp(min=0),
+        sizes,
+        count,
+        sizes,
+        other_count,
+        edge_aff_fn=functools.partial(pygmtools.utils.gaussian_aff_fn, sigma=0.01, backend="pytorch"),
+        backend="pytorch",
+    )
+    return EdgeAffinity(torch.zeros(batch, nodes, nodes), affinity, edges, other_edges), matrix
+
+
+def test_spectral_and_rrwm_find_what_pygmtools_finds() -> None:
+    operator, matrix = make_delaunay_like_pairs(3, 6, 12)
+    sizes = torch.full((6,), 12)
+    theirs = pygmtools.sm(matrix, sizes, sizes, max_iter=200, backend="pytorch")
+    torch.testing.assert_close(
+        spectral(operator, iterations=200, tolerance=0.0), theirs / theirs.sum((1, 2), keepdim=True), atol=1e-4, rtol=0
+    )
+    theirs = pygmtools.rrwm(matrix, sizes, sizes, backend="pytorch")
+    ours = rrwm(operator, tolerance=0.0)
+    torch.testing.assert_close(ours, theirs, atol=1e-2, rtol=0)
+    score, expected = operator.score(hungarian(ours)).mean(), operator.score(hungarian(theirs)).mean()
+    assert score >= 0.99 * expected
+    early = rrwm(operator)
+    assert operator.score(hungarian(early)).mean() >= 0.99 * expected
+
+
+def test_rrwm_finds_copies() -> None:
+    operator, _ = make_delaunay_like_pairs(4, 8, 10)
+    right = hungarian(rrwm(operator)).diagonal(dim1=1, dim2=2).mean()
+    assert right > 0.8
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 99), st.sampled_from([spectral, rrwm]))
+def test_what_comes_out_sums_to_one(seed: int, solver: functools.partial[Tensor]) -> None:
+    soft = solver(make_edge_affinity(seed))
+    assert (soft >= 0).all()
+    torch.testing.assert_close(soft.sum((1, 2)), torch.ones(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("solver", [spectral, rrwm])
+def test_nothing_to_prefer_stays_even(solver: functools.partial[Tensor]) -> None:
+    none = torch.full((2, 0, 2), -1)
+    operator = EdgeAffinity(torch.zeros(2, 3, 4), torch.zeros(2, 0, 0), none, none)
+    torch.testing.assert_close(solver(operator), torch.full((2, 3, 4), 1 / 12))
+
+
+@pytest.mark.parametrize("solver", [spectral, rrwm])
+@pytest.mark.parametrize("wrong", [{"iterations": -1}, {"tolerance": -1.0}])
+def test_options_must_make_sense(solver: functools.partial[Tensor], wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        solver(make_edge_affinity(0), **wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"alpha": 2.0}, {"beta": 0.0}])
+def test_rrwm_options_must_make_sense(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        rrwm(make_edge_affinity(0), **wrong)

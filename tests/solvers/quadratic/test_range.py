@@ -1,0 +1,64 @@
+"""Soft Frank–Wolfe at any temperature and magnitude: finite values and finite gradients.
+
+QUADMATCH_FUZZ_CALLS says how many random calls are made, a hundredth of it at least.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from quadmatch.solvers.linear.projection import project
+from quadmatch.solvers.linear.sinkhorn import sinkhorn
+from quadmatch.solvers.quadratic.frank_wolfe import frank_wolfe
+
+CALLS = int(os.environ.get("QUADMATCH_FUZZ_CALLS", "0")) // 100 or 30
+
+
+def draw(rng: np.random.Generator, kind: torch.dtype, magnitude: float, *shape: int) -> torch.Tensor:
+    values = torch.tensor(rng.normal(size=shape) * magnitude)
+    if rng.random() < 0.3:
+        values = values * torch.tensor(10.0 ** rng.uniform(-20, 20, shape))
+    return values.clamp(-1e36, 1e36).to(kind).requires_grad_()
+
+
+def run(rng: np.random.Generator, name: str, kind: torch.dtype) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    batch, n, m = rng.integers(1, 6, 3).tolist()
+    temperature, magnitude = 10.0 ** rng.uniform(-6, 6), 10.0 ** rng.uniform(-30, 30)
+    rows, columns = (torch.tensor(rng.random((batch, size)) < 0.8) for size in (n, m))
+    mask = rows[:, :, None] & columns[:, None] if rng.random() < 0.6 else None
+    unary, source, target = (draw(rng, kind, magnitude, batch, *shape) for shape in ((n, m), (n, n), (m, m)))
+    if name == "project":
+        return project(unary.abs(), mask, iterations=5), [unary]
+    if name == "sinkhorn":
+        return sinkhorn(unary, mask, temperature=temperature, iterations=6), [unary]
+    if name == "slack":
+        slack = draw(rng, kind, magnitude, batch, n), draw(rng, kind, magnitude, batch, m)
+        return sinkhorn(unary, mask, temperature=temperature, iterations=6, slack=slack), [unary, *slack]
+    options = {"line": {"step": "line_search"}, "shifted": {"direction": "shifted"}, "entropic": {}}[name]
+    weight = float(rng.choice([0.1, 0.5, 1.0]))
+    matrices = [unary, source, target]
+    return frank_wolfe(*matrices, mask, weight=weight, outer=2, inner=2, temperature=temperature, **options), matrices
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["sinkhorn", "slack", "project", "entropic", "shifted", "line"])
+def test_values_and_gradients_are_finite(name: str, kind: torch.dtype) -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(CALLS):
+        found, inputs = run(rng, name, kind)
+        assert found.dtype == kind
+        assert torch.isfinite(found).all()
+        weights = torch.tensor(rng.normal(size=found.shape), dtype=kind)
+        for gradient in torch.autograd.grad((found * weights).sum(), inputs, allow_unused=True):
+            assert gradient is None or torch.isfinite(gradient).all()
+
+
+def test_large_single_numbers_give_what_double_ones_give() -> None:
+    generator = torch.Generator().manual_seed(0)
+    matrices = [torch.rand(1, 4, 4, generator=generator) * 1e15 for _ in range(3)]
+    found = frank_wolfe(*matrices, temperature=1e28)
+    torch.testing.assert_close(found.double(), frank_wolfe(*(one.double() for one in matrices), temperature=1e28))

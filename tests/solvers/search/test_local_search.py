@@ -1,0 +1,164 @@
+import itertools
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quadmatch.solvers.search.backtracking import search_all
+from quadmatch.solvers.search.exchange import improve
+from quadmatch.solvers.search.local_search import Assignment, exchange_pairs, local_search
+from quadmatch.solvers.search.population import Population, cross, evolve
+from quadmatch.solvers.search.problem import evaluate, permute
+
+KINDS = ["symmetric", "one symmetric", "asymmetric", "diagonal", "integer", "sparse", "zero"]
+
+
+def make_matrices(kind: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    source, target, linear = rng.normal(size=(3, n, n))
+    if kind in ("integer", "sparse"):
+        source, target, linear = rng.integers(-9, 9, (3, n, n)).astype(float)
+    if kind == "sparse":
+        source *= rng.random((n, n)) < 0.2
+    if kind == "zero":
+        source *= 0
+    if kind in ("symmetric", "one symmetric", "integer"):
+        source += source.T
+    if kind == "symmetric":
+        target += target.T
+    if kind not in ("diagonal", "integer"):
+        np.fill_diagonal(source, 0)
+    return source, target, linear
+
+
+def cost_of(source, target, linear, permutation) -> float:
+    arranged = target[permutation][:, permutation]
+    return float((source * arranged).sum() + linear[np.arange(len(source)), permutation].sum())
+
+
+@given(st.sampled_from(KINDS), st.integers(2, 35), st.integers(0, 999))
+def test_the_loops_problem_is_the_assignment_turned_around(kind, n, seed):
+    source, target, linear = make_matrices(kind, n, seed)
+    first, second, constant, _ = Assignment.scale_down(source, target, linear).state()
+    permutations = [np.random.default_rng(seed + k).permutation(n) for k in range(3)]
+    costs = np.array([cost_of(source, target, linear, p) for p in permutations])
+    ours = np.array([-evaluate(first, permute(second, p), constant, p) for p in permutations])
+    exponents = np.round(np.log2(np.abs(costs).sum() / np.abs(ours).sum())) if costs.any() else 0
+    assert ours * 2.0**exponents == pytest.approx(costs, abs=1e-9 * (1 + np.abs(costs).sum()))
+
+
+@given(st.sampled_from(KINDS), st.integers(2, 6), st.integers(0, 999))
+def test_few_nodes_get_the_optimum(kind, n, seed):
+    source, target, linear = make_matrices(kind, n, seed)
+    found = local_search(source, target, linear=linear).permutation
+    best = min(cost_of(source, target, linear, np.array(p)) for p in itertools.permutations(range(n)))
+    assert cost_of(source, target, linear, found) == pytest.approx(best)
+
+
+@given(st.sampled_from(KINDS), st.integers(2, 8), st.integers(0, 99))
+@settings(max_examples=20)
+def test_search_finds_what_backtracking_proves(kind, n, seed):
+    assignment = Assignment.scale_down(*make_matrices(kind, n, seed))
+    problem, optimum = assignment.state(), np.arange(n)
+    search_all(*problem[:3], optimum)
+    first, second, linear, _ = problem
+    largest = evaluate(first, permute(second, optimum), linear, optimum)
+    population, rng = Population(8, []), np.random.default_rng(seed)
+    evolve(problem, population, 20_000, np.inf, assignment.tolerance, np.zeros(1, np.int64), rng)
+    assert population.largest == pytest.approx(largest, abs=1e-9)
+    best = population.best
+    assert evaluate(first, permute(second, best), linear, best) == population.largest
+    assert -assignment.compute_bound() >= largest - 1e-9
+
+
+@given(st.sampled_from(KINDS), st.integers(8, 30), st.integers(0, 999), st.integers(0, 4))
+def test_result_is_a_permutation_no_worse_than_any_start(kind, n, seed, starts):
+    source, target, linear = make_matrices(kind, n, seed)
+    rng = np.random.default_rng(seed)
+    given = [rng.permutation(n) for _ in range(starts)]
+    found = local_search(source, target, given, linear=linear, starts=2, steps=30, rng=rng).permutation
+    assert sorted(found) == list(range(n))
+    for start in given:
+        before = cost_of(source, target, linear, start)
+        assert cost_of(source, target, linear, found) <= before + 1e-9
+        better = exchange_pairs(source, target, start, linear=linear).permutation
+        assert cost_of(source, target, linear, better) <= before + 1e-9
+
+
+@given(st.sampled_from(KINDS), st.integers(2, 20), st.integers(0, 999))
+def test_descent_ends_where_no_exchange_helps(kind, n, seed):
+    source, target, linear = make_matrices(kind, n, seed)
+    found = exchange_pairs(source, target, np.arange(n), linear=linear).permutation
+    reached = cost_of(source, target, linear, found)
+    for u, v in itertools.combinations(range(n), 2):
+        other = found.copy()
+        other[[u, v]] = other[[v, u]]
+        assert cost_of(source, target, linear, other) >= reached - 1e-9
+
+
+@given(st.integers(2, 30), st.integers(0, 999))
+def test_children_keep_what_parents_agree_on(n, seed):
+    rng = np.random.default_rng(seed)
+    mother, child = rng.permutation(n), np.empty(n, np.int64)
+    father, rest = mother.copy(), rng.choice(n, n - n // 2, replace=False)
+    father[rest] = father[rng.permutation(rest)]
+    distance = cross(mother, father, rng.random(n), rng.permutation(n), child)
+    assert sorted(child) == list(range(n))
+    same = mother == father
+    assert (child[same] == mother[same]).all()
+    assert distance == min((child != mother).sum(), (child != father).sum())
+
+
+def test_the_same_seed_walks_the_same_way_and_leaves_a_local_optimum():
+    problem = Assignment.scale_down(*make_matrices("integer", 20, 3)).state()
+    local, stop = np.arange(20), np.zeros(1, np.int64)
+    _, reached = improve(*problem, local, 0, 0, 20, 1, stop)
+    walks = []
+    for _ in range(2):
+        p = local.copy()
+        walks.append((*improve(*problem, p, 5000, 5000, 20, 1, stop), *p))
+    assert walks[0] == walks[1]
+    assert walks[0][0] >= 5000
+    assert walks[0][1] > reached
+    steps, _ = improve(*problem, local.copy(), 5000, 20, 20, 1, stop)
+    assert 20 <= steps < 5000
+
+
+def test_search_ends_at_a_proven_optimum_or_on_agreement():
+    rng = np.random.default_rng(0)
+    graph = np.triu(rng.random((30, 30)) < 0.3, 1).astype(float)
+    graph += graph.T
+    order = rng.permutation(30)
+    moved = graph[order][:, order]
+    proven = local_search(-graph, moved, [np.argsort(order)], starts=1000, steps=10**6)
+    assert proven.steps < 1000
+    easy = make_matrices("integer", 10, 0)
+    agreed = local_search(easy[0], easy[1], linear=easy[2], starts=1000, steps=10**6, rng=rng)
+    assert agreed.steps < 10**6
+
+
+def test_scale_does_not_matter():
+    source, target, linear = make_matrices("integer", 15, 5)
+    plain = local_search(source, target, linear=linear, rng=np.random.default_rng(0))
+    for left, right in ((2.0**60, 2.0**-200), (2.0**-300, 2.0**-300), (2.0**400, 2.0**400)):
+        scaled = local_search(source * left, target * right, linear=linear * left * right, rng=np.random.default_rng(0))
+        if left * right > 1e-200:
+            assert (scaled.permutation == plain.permutation).all()
+    large = local_search(source * 1e-300, target, linear=linear * 1e10, rng=np.random.default_rng(0))
+    from scipy.optimize import linear_sum_assignment
+
+    assert linear[np.arange(15), large.permutation].sum() == linear[linear_sum_assignment(linear)].sum()
+
+
+def test_deadline_stops_a_search_that_would_take_hours():
+    source, target, _ = make_matrices("asymmetric", 40, 0)
+    local_search(source, target, starts=1, steps=1)
+    begun = time.perf_counter()
+    found = local_search(source, target, starts=10**6, steps=10**6, deadline=begun + 0.2)
+    assert time.perf_counter() - begun < 30
+    assert sorted(found.permutation) == list(range(40))
+    assert found.steps > 0
+    passed = local_search(source, target, starts=10**6, steps=10**6, deadline=begun)
+    assert sorted(passed.permutation) == list(range(40))

@@ -1,0 +1,176 @@
+"""The tables of README and documentation that quote records, drawn from the records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from quadmatch.reproduce.tables import read_published
+
+ROOT = Path(__file__).parents[2]
+OURS = "ours (compact), after qc-DGM{}"
+SMALL = {1: "₁", 2: "₂"}
+
+
+def read(name: str) -> dict[str, Any]:
+    """A record of `results`, `benchmarks/results` or a model's card, by its path without the ending."""
+    return json.loads((ROOT / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def draw(heading: Sequence[str], *lines: Sequence[str]) -> str:
+    rows = [heading, ["---"] * len(heading), *lines]
+    return "\n".join(f"|{'|'.join(row)}|" if set(row) == {"---"} else f"| {' | '.join(row)} |" for row in rows)
+
+
+def find_score(number: int, kind: str = "", metric: str = "accuracy", common: bool = False) -> float:
+    found = read(f"results/qcdgm{number}-voc-test{kind}")
+    return found["mean_common" if common else "mean"][metric]
+
+
+def find_mean(record: str, row: str) -> str:
+    """As in `97.8 ± 0.1`: the mean over the seeds of a table's row."""
+    found = read(f"results/{record}")["rows"][row]
+    return f"{found['mean']['mean']:.1f} ± {found['std']['mean']:.1f}"
+
+
+def find_published(table: str, row: str, without: Sequence[str] = ()) -> str:
+    """The paper's mean, or that of its classes without some."""
+    figures = read_published(table)[1][row]
+    kept = [value for name, value in figures.items() if name not in (*without, "mean")]
+    return f"{fmean(kept) if without else figures['mean']:.1f}"
+
+
+RARE = ("diningtable", "sofa")
+
+
+def draw_readme() -> str:
+    names = [OURS.format(SMALL[number]) for number in (1, 2)]
+
+    def quote(table: str, without: Sequence[str] = ()) -> str:
+        return ", ".join(find_published(table, f"qc-DGM{number}", without) for number in (1, 2))
+
+    def show(**options: Any) -> list[str]:
+        return [f"{find_score(number, **options):.1f}" for number in (1, 2)]
+
+    bbgm = find_published("voc-accuracy-elsewhere", "BB-GM")
+    return draw(
+        ["in %, 1,000 pairs a class, test split", *names, "the paper's qc-DGM₁, qc-DGM₂", "BB-GM's"],
+        [
+            "Willow: accuracy, five seeds, 20 training images a class and nothing else",
+            *(find_mean("willow", f"qc-DGM{number}") for number in (1, 2)),
+            quote("willow-accuracy"),
+            find_published("willow-accuracy", "BB-GM"),
+        ],
+        ["Pascal VOC: accuracy, the shipped models", *show(), quote("voc-accuracy"), bbgm],
+        ["the same over the 18 classes with ten objects or more", *show(common=True), quote("voc-accuracy", RARE), ""],
+        ["the same models used without the constraint", *show(kind="-unconstrained"), "", ""],
+        [
+            "F1 of all keypoints, all forced to match",
+            *show(kind="-unfiltered", metric="f1"),
+            quote("voc-f1"),
+            find_published("voc-f1", "BB-GM-Max"),
+        ],
+    )
+
+
+def draw_voc_test() -> str:
+    lines = []
+    for number in (1, 2):
+        figures = [find_score(number, kind, common=common) for kind in ("", "-unconstrained") for common in (0, 1)]
+        f1 = find_score(number, "-unfiltered", "f1")
+        lines.append([OURS.format(SMALL[number]), *(f"{one:.2f}" for one in figures), f"{f1:.1f}"])
+    for number in (1, 2):
+        row = f"qc-DGM{number}"
+        accuracy, common = (find_published("voc-accuracy", row, without) for without in ((), RARE))
+        f1 = find_published("voc-f1", row)
+        lines.append([f"the paper's qc-DGM{SMALL[number]}", accuracy, common, "", "", f1])
+    elsewhere = [find_published("voc-accuracy-elsewhere", "BB-GM"), find_published("voc-f1", "BB-GM-Max")]
+    lines.append(
+        ["BB-GM", elsewhere[0], "", "", "", f"{elsewhere[1]} forced, {find_published('voc-f1', 'BB-GM')} free"]
+    )
+    heading = ["Pascal VOC, test split", "accuracy", "18 classes", "used without the constraint", "18 classes", "F1"]
+    return draw(heading, *lines)
+
+
+def draw_willow_constraint() -> str:
+    lines = []
+    for record, place in (("willow-constraint", ""), ("willow-constraint-box", ", in the frame of the box alone")):
+        for number in (1, 2):
+            row, level = f"qc-DGM{number}", ", level `local`, 300 steps" if place and number == 2 else ""
+            figures = [find_mean(record, f"{row}{way}") for way in ("", ", trained without", ", only used without")]
+            paper = "" if place else find_published("willow-accuracy", row)
+            lines.append([OURS.format(SMALL[number]) + place + level, *figures, paper])
+    heading = ["Willow, test, five seeds", "with the constraint", "trained without", "only used without", "the paper"]
+    return draw(heading, *lines)
+
+
+def draw_readings() -> str:
+    rows = read("results/willow-readings")["rows"]
+    ways = ("", ", our decoding", ", only used without")
+    figures = [f"{rows['as printed' + way]['mean']['mean']:.1f}" for way in ways]
+    heading = ["Willow, test, one seed", "with its own inference", "with our decoding", "used without the constraint"]
+    return draw(heading, ["qc-DGM₁ as printed", *figures])
+
+
+def draw_voc_constraint() -> str:
+    chosen = [("voc-constraint", 1, '`unary = "logits"`, λ = .02, as shipped')]
+    chosen += [("voc-constraint", 2, "the same")]
+    chosen += [("voc-constraint-assignment", 2, '`unary = "assignment"`, λ = .1')]
+    lines = []
+    for record, number, words in chosen:
+        ways = ("", ", only used without", ", trained without")
+        figures = [find_mean(record, f"qc-DGM{number}{way}") for way in ways]
+        lines.append([OURS.format(SMALL[number]) + ", " + words, *figures])
+    heading = ["Pascal VOC, validation, 300 steps, two seeds", "with the constraint", "only used without"]
+    return draw([*heading, "trained without"], *lines)
+
+
+SCENES = {
+    "photo warps, strength 1": "same thing: 16 pairs of warped photographs, strength 1 (281 points)",
+    "photo warps, strength 1.5": "strength 1.5 (275 points)",
+    "photo warps, strength 2": "strength 2 (259 points: turned by up to 57°, much bent)",
+    "corner of a house, turned by 20°": "the corner of a house, 12 pairs of views turned by 20° (354 points)",
+    "corner of a house, turned by 40°": "turned by 40°",
+    "corner of a house, turned by 60°": "turned by 60° (a wall almost from the side)",
+}
+
+
+def draw_photographs() -> str:
+    """Each cell has the accuracy with the constraint and without it."""
+    rows = {row["name"]: row for row in read("benchmarks/results/2026-11-16T105227")["rows"]}
+    heading = ["accuracy in %, with the constraint / without", "`default`", "`qcdgm2-voc`", "`vgg16`", "SIFT"]
+    whole = read("results/default-voc-validation")["mean"]["accuracy"]
+    trained = read("src/quadmatch/models/qcdgm2-voc")["trained"]["best"]["accuracy"]
+    kind = "same kind: Pascal VOC validation, intersection, 100 pairs a class (list `fe29ad894f9b2c6e`)"
+    lines = [[kind, f"{whole:.1f}", f"{trained:.1f}", "", ""]]
+    for name, words in SCENES.items():
+        found = [rows[f"{name}, model {model}: % right beside SIFT"] for model in ("default", "qcdgm-voc", "vgg16")]
+        cells = [f"{one['ours']:.1f} / {one['without_the_constraint']:.1f}" for one in found]
+        lines.append([words, *cells, f"{found[0]['peer']:.1f}"])
+    return draw(heading, *lines)
+
+
+def draw_classes(kind: str, published: str, metric: str) -> str:
+    """Page `results/voc-test.md` or `results/voc-test-f1.md`: class by class beside the paper's."""
+    records = [read(f"results/qcdgm{number}-voc-test{kind}") for number in (1, 2)]
+    title, paper = read_published(published)
+    heading, columns = ["class"], []
+    for number, record in zip((1, 2), records):
+        heading += [OURS.format(number), f"qc-DGM{number}, paper"]
+        ours = {name: scores[metric] for name, scores in record["classes"].items()} | {"mean": record["mean"][metric]}
+        columns += [ours, paper[f"qc-DGM{number}"]]
+    lines = [[name, *(f"{one[name]:.1f}" for one in columns)] for name in (*sorted(records[0]["classes"]), "mean")]
+    common = [
+        value for column in columns for value in (fmean(v for k, v in column.items() if k not in (*RARE, "mean")),)
+    ]
+    lines.append([f"mean without {' and '.join(RARE)}", *(f"{one:.1f}" for one in common)])
+    conditions = records[0]
+    caption = (
+        f"pascal-voc, split test, {conditions['protocol']}, {conditions['pairs']} pairs a class (list "
+        f"{conditions['pairs_hash']}), one seed, commit {conditions['commit']}, {conditions['hardware']}, made apart"
+        f" from development; records: qcdgm1-voc-test{kind}.json and qcdgm2-voc-test{kind}.json"
+    )
+    return f"# {title}\n\n{draw(heading, *lines)}\n\n{caption}\n"

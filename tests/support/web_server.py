@@ -1,0 +1,68 @@
+"""What the tests of the page share: a quick model, pictures as files, and a server on a free port."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+
+import numpy as np
+import torch
+from PIL import Image
+
+from quadmatch.features.levels import build_extractor
+from quadmatch.features.vgg import VGG16
+from quadmatch.layers.quadratic_constraint import QuadraticConstraint
+from quadmatch.matcher import Matcher
+from quadmatch.methods.dot_product import DotProduct
+
+RANDOM = np.random.default_rng(0)
+PICTURE = RANDOM.integers(0, 256, (48, 64, 3), dtype=np.uint8)
+
+
+def build_quick_matcher() -> Matcher:
+    """Nothing trained, not even on ImageNet, on pictures of 48 × 48 pixels."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        state = VGG16("relu5_3").state_dict()
+    extractor = build_extractor("frozen", weights=state, precision="float32,contiguous,1", size=48)
+    return Matcher(extractor, QuadraticConstraint(DotProduct(temperature=0.02), outer=1), decoding={}).eval()
+
+
+def encode(image: Image.Image | np.ndarray = PICTURE, format: str = "PNG", **options: object) -> bytes:
+    """A picture as the bytes of a file."""
+    buffer = BytesIO()
+    picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
+    picture.save(buffer, format, **options)
+    return buffer.getvalue()
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    """Return once the condition holds; the time is for machines that have much else to do."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"it did not come to hold within {seconds:g} s"
+        time.sleep(0.01)
+
+
+@contextmanager
+def run_server(app: object) -> Iterator[str]:
+    """The address of a server that runs in a thread."""
+    import uvicorn
+
+    from quadmatch.commands.serve import bind
+    from quadmatch.web.connections import configure
+
+    with bind("127.0.0.1", 0) as listener:
+        server = uvicorn.Server(configure(app))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        wait_until(lambda: server.started or not thread.is_alive())
+        assert server.started, "the server ended before it listened"
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(20)

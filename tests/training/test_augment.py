@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from random_pairs import random_pair
+from same_runs import assert_same
+from tiny_experiment import tiny_experiment, write_tiny
+
+from quadmatch.delaunay import delaunay
+from quadmatch.experiments.build import build_matcher
+from quadmatch.experiments.reading import ExperimentError
+from quadmatch.experiments.training_schema import AugmentationSection
+from quadmatch.features.prepared import Stored
+from quadmatch.graph import Graph, GraphPair, PairBatch, collate
+from quadmatch.models.runs import create_run
+from quadmatch.training.augment import AUGMENTATIONS, build_augmentations
+from quadmatch.training.fit import build_trainer, fit, resume
+from quadmatch.training.trainer import Trainer
+
+NOTHING = Stored({}, [])
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("tiny"))
+
+
+def make_batch(*sizes: tuple[int, int]) -> PairBatch:
+    pairs = collate([random_pair(n, m, seed, dtype=torch.float32)[0] for seed, (n, m) in enumerate(sizes)])
+    nodes = [torch.arange(one.mask.shape[1]).where(one.mask, -1) for one in (pairs.source, pairs.target)]
+    return PairBatch(pairs, torch.arange(len(sizes)), torch.arange(len(sizes)), *nodes)
+
+
+def augment(name: str, strength: float, batch: PairBatch, seed: int = 0) -> PairBatch:
+    change = AUGMENTATIONS[name](strength, "delaunay")
+    return change(NOTHING, batch, torch.Generator().manual_seed(seed))[1]
+
+
+def list_graphs(batch: PairBatch):
+    for graph in (batch.pairs.source, batch.pairs.target):
+        yield from zip(graph.points, graph.mask, graph.adjacency)
+
+
+def test_every_name_is_a_key_of_an_experiment(tiny) -> None:
+    assert AugmentationSection.model_fields.keys() == AUGMENTATIONS.keys()
+    assert build_augmentations(tiny_experiment(tiny)) == []
+    assert len(build_augmentations(tiny_experiment(tiny, ["training.augmentation.jitter=2"]))) == 1
+    with pytest.raises(ExperimentError, match=r"training\.augmentation\.jiter: unknown key; is 'jitter' meant"):
+        tiny_experiment(tiny, ["training.augmentation.jiter=2"])
+    with pytest.raises(ExperimentError, match=r"training\.augmentation\.dropout: "):
+        tiny_experiment(tiny, ["training.augmentation.dropout=2"])
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_what_comes_out_is_a_batch_and_a_function_of_the_generator(name: str) -> None:
+    batch = make_batch((8, 8), (5, 7), (2, 3), (9, 4))
+    first, again, other = (augment(name, 0.5, batch, seed) for seed in (3, 3, 4))
+    for points, mask, adjacency in list_graphs(first):
+        assert (points[~mask] == 0).all()
+        assert torch.equal(adjacency[mask][:, mask], delaunay(points[mask]))
+        assert adjacency.sum() == adjacency[mask][:, mask].sum()
+    assert not (first.pairs.truth & ~first.pairs.mask).any()
+    assert torch.equal(first.pairs.source.points, again.pairs.source.points)
+    assert torch.equal(first.target_nodes, again.target_nodes)
+    assert not torch.equal(first.pairs.source.points, other.pairs.source.points)
+
+
+def test_jitter_moves_points_by_so_many_pixels_and_leaves_the_truth() -> None:
+    batch = make_batch(*[(20, 20)] * 50)
+    moved = augment("jitter", 3.0, batch)
+    distance = moved.pairs.target.points - batch.pairs.target.points
+    assert distance.std().item() == pytest.approx(3.0, rel=0.1)
+    assert abs(distance.mean().item()) < 0.3
+    assert torch.equal(moved.pairs.truth, batch.pairs.truth)
+    assert torch.equal(moved.source_nodes, batch.source_nodes)
+
+
+def test_dropout_takes_partners_together_and_leaves_three() -> None:
+    batch = make_batch(*[(20, 24)] * 50)
+    left = augment("dropout", 0.25, batch)
+    share = left.pairs.source.mask.float().mean().item()
+    assert share == pytest.approx(0.75, abs=0.05)
+    for before, after in (
+        (batch.pairs.truth.any(2), left.pairs.truth.any(2)),
+        (batch.pairs.truth.any(1), left.pairs.truth.any(1)),
+    ):
+        mask = left.pairs.source.mask if before.shape[1] == 20 else left.pairs.target.mask
+        assert torch.equal(after, before & mask)  # Who had a partner and stays has it still.
+    assert torch.equal(left.source_nodes >= 0, left.pairs.source.mask)
+    assert torch.equal(left.target_nodes >= 0, left.pairs.target.mask)
+    few = augment("dropout", 1.0, batch)
+    assert (few.pairs.truth.sum((1, 2)) == 3).all()
+    assert (few.pairs.source.mask.sum(1) == 3).all()
+    tiny_graphs = augment("dropout", 1.0, make_batch((2, 2), (1, 5)))
+    assert tiny_graphs.pairs.truth.sum((1, 2)).tolist() == [2, 1]
+
+
+def test_a_head_sees_a_graph_without_the_keypoints_that_were_left_out(tiny) -> None:
+    pair, *features = random_pair(9, 9, dtype=torch.float32, channels=1024)
+    nodes, first = torch.arange(9)[None], torch.zeros(1, dtype=torch.long)
+    left = augment("dropout", 0.4, PairBatch(pair, first, first, nodes, nodes))
+    kept = [graph.mask[0] for graph in (left.pairs.source, left.pairs.target)]
+    assert 3 <= kept[0].sum() < 9
+    head = build_matcher(tiny_experiment(tiny)).head.eval()
+    places = left.source_nodes, left.target_nodes
+    chosen = [one.select(first, place) for one, place in zip(features, places)]
+    found = head(left.pairs, *chosen).assignment
+    small = [
+        Graph(graph.points[:, keep], graph.mask[:, keep], graph.adjacency[:, keep][:, :, keep])
+        for graph, keep in zip((left.pairs.source, left.pairs.target), kept)
+    ]
+    packed = [one.select(first, nodes[:, keep]) for one, keep in zip(features, kept)]
+    rows, columns = kept
+    alone = head(GraphPair(*small, left.pairs.truth[:, rows][:, :, columns]), *packed).assignment
+    assert torch.allclose(found[:, rows][:, :, columns], alone, atol=1e-5)
+    assert found[:, ~rows].abs().sum() == found[:, :, ~columns].abs().sum() == 0
+
+
+def test_an_augmented_run_goes_on_bit_for_bit(tiny, tmp_path, monkeypatch) -> None:
+    changes = ["training.steps=4", "training.checkpoint_steps=1"]
+    plain = tiny_experiment(tiny, changes)
+    changes += ["training.augmentation.jitter=1", "training.augmentation.dropout=0.3"]
+    experiment = tiny_experiment(tiny, changes)
+    fit(experiment, tmp_path / "whole", say=lambda line: None, board=False)
+    take_step = Trainer.take_step
+
+    def interrupt(self: Trainer, step: int) -> dict[str, float]:
+        if step == 2:
+            raise KeyboardInterrupt
+        return take_step(self, step)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "take_step", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fit(experiment, tmp_path / "stopped", say=lambda line: None, board=False)
+    resume(tmp_path / "stopped", say=lambda line: None, board=False)
+    assert_same(tmp_path / "stopped", tmp_path / "whole")
+    losses = [
+        build_trainer(create_run(tmp_path / name, one, "float32", 1), lambda line: None).take_step(0)["loss"]
+        for name, one in (("plain", plain), ("augmented", experiment))
+    ]
+    assert losses[0] != losses[1]

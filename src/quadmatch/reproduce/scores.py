@@ -19,7 +19,7 @@ EDGES = (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Ends of the ranges of scores."""
 DETECTED, NEAR = 40, 8.0
 """Corners that are sought in each picture, and pixels of 384 within which one is at the right place."""
-OBJECT_PAIRS, PHOTO_PAIRS = 30, 4
+OBJECT_PAIRS, PHOTO_PAIRS = 15, 4
 """Pairs of each class of Pascal VOC, and of each photograph."""
 FEW = 30
 """Pairs that a range needs for a percentage."""

@@ -16,7 +16,7 @@ Both were measured in the same run on the same machine.
 Times are processor seconds of one thread unless the row says otherwise.
 They depend on the machine, so compare the ratios.
 `quadmatch bench solvers` and `quadmatch bench images` measure the same on your machine.
-[Time and memory](scaling.md) says how cost grows with the number of nodes.
+[Time and memory](docs/scaling.md) says how cost grows with the number of nodes.
 """
 FAQ, GAP = "scipy's FAQ", "percent above the best known value"
 QUESTIONS: dict[str, dict[str, tuple[str, str]]] = {
@@ -99,7 +99,7 @@ def list_missed(records: Mapping[str, Any]) -> Iterator[str]:
             if "required" in row and known.setdefault(row["name"], name) == name and not row["met"]:
                 figure = next(row[key] for key in ("ratio", "ours", "ours_seconds") if key in row)
                 words = f"{figure:.3g}, the bound is {row['required']:.3g}"
-                yield f"- {row['name']}, {row['size']}: {words} ([record](records/{name}.md))"
+                yield f"- {row['name']}, {row['size']}: {words} ([record](docs/records/{name}.md))"
 
 
 def _tabulate(rows: Sequence[Row], words: str, peer: str) -> Iterator[str]:
@@ -148,4 +148,4 @@ def compare(row: Row) -> str:
 def _list_records(records: Mapping[str, Any]) -> Iterator[str]:
     for name, record in records.items():
         command, hardware = (record["origin"][key] for key in ("command", "hardware"))
-        yield f"- [{name[:10]} {name[11:13]}:{name[13:15]}](records/{name}.md): `{command}`, {hardware}"
+        yield f"- [{name[:10]} {name[11:13]}:{name[13:15]}](docs/records/{name}.md): `{command}`, {hardware}"

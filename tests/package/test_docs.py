@@ -156,6 +156,7 @@ def test_benchmarks_are_one_page_of_what_a_user_asks(site: Path) -> None:
     page = (site / "benchmarks.html").read_text("utf-8")
     assert "18.8 times as fast" in page
     assert "the bound is 20" in page  # What a record misses stays.
+    assert "records/2026-11-17T203802.html" in page
     records = {path.stem for path in (ROOT / "benchmarks" / "results").glob("*.json")}
     assert {path.stem for path in (site / "records").glob("*.html")} == records
     # Each question finds its rows: a bench that is renamed must not empty the page.

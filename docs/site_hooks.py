@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from benchmark_page import read_records, write_page
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -42,7 +43,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
         files.append(File.generated(config, OUTSIDE[name], content=text))
-    files.append(File.generated(config, OUTSIDE["benchmarks/results"], content=join_benchmarks()))
+    records = read_records(ROOT / "benchmarks" / "results")
+    files.append(File.generated(config, OUTSIDE["benchmarks/results"], content=write_page(records)))
+    for name in records:
+        text = (ROOT / "benchmarks" / "results" / f"{name}.md").read_text(encoding="utf-8")
+        files.append(File.generated(config, f"records/{name}.md", content=text))
     return files
 
 
@@ -72,17 +77,6 @@ def place_of(path: str) -> str | None:
         return re.sub(r"^(notebooks/.*)\.ipynb$", r"\1.md", inside)
     known = [name for name in OUTSIDE if path == name or path.startswith(f"{name}/")]
     return OUTSIDE[known[0]] if known else None
-
-
-def join_benchmarks() -> str:
-    """The recorded benchmarks as one page, the newest first."""
-    records = sorted((ROOT / "benchmarks" / "results").glob("*.md"), reverse=True)
-    shifted = [re.sub(r"^#", "##", one.read_text(encoding="utf-8"), flags=re.MULTILINE) for one in records]
-    opening = (
-        "# Recorded benchmarks\n\nAs `quadmatch bench` wrote them, the newest first. Times are processor seconds "
-        "and depend on the machine; ratios are of two measurements in one run.\n"
-    )
-    return "\n\n".join([opening, *shifted])
 
 
 def read_notebook(path: Path, *, run: bool) -> Any:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from shutil import which
 from urllib.parse import unquote, urlparse
 
 import pytest
@@ -128,6 +129,39 @@ def test_nothing_is_fetched_from_another_host(pages: dict[Path, Reader], site: P
     # The theme fetches diagrams' and formulas' libraries where a page has one, and numbers of a repository.
     for path in pages:
         assert not re.search(r'class="[^"]*(?:mermaid|arithmatex|md-source\b)', path.read_text("utf-8")), path
+
+
+def test_the_site_searches_when_opened_from_disk(site: Path) -> None:
+    browser = next(
+        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := which(name))), None
+    )
+    if browser is None:
+        pytest.skip("there is no chromium")
+    play = pytest.importorskip("playwright.sync_api")
+    with (
+        play.sync_playwright() as driver,
+        driver.chromium.launch(executable_path=browser, args=["--no-sandbox"], timeout=160_000) as window,
+    ):
+        page = window.new_page()
+        page.goto((site / "api" / "types.html").as_uri())
+        page.locator("label[for=__search]").first.click()
+        page.fill(".md-search__input", "sinkhorn")
+        page.wait_for_selector(".md-search-result__item a", timeout=120_000)
+        addresses = page.eval_on_selector_all(".md-search-result__item a", "links => links.map(link => link.href)")
+    assert any("/api/solvers.html" in address for address in addresses)
+    assert all(Path(unquote(urlparse(address).path)).is_file() for address in addresses)
+
+
+def test_benchmarks_are_one_page_of_what_a_user_asks(site: Path) -> None:
+    page = (site / "benchmarks.html").read_text("utf-8")
+    assert "18.8 times as fast" in page
+    assert "the bound is 20" in page  # What a record misses stays.
+    assert "records/2026-11-17T203802.html" in page
+    records = {path.stem for path in (ROOT / "benchmarks" / "results").glob("*.json")}
+    assert {path.stem for path in (site / "records").glob("*.html")} == records
+    # Each question finds its rows: a bench that is renamed must not empty the page.
+    rows = re.findall(r"<td>(?:(?!</td>).)*</td>", page.partition('id="bounds-that-are-missed"')[0])
+    assert len(rows) > 100
 
 
 def test_every_link_and_picture_leads_somewhere(pages: dict[Path, Reader], site: Path) -> None:

@@ -18,7 +18,7 @@ from quadmatch.web.uploads import Limits
 BROWSER = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
 )
-pytest.importorskip("playwright", reason="the page's tests need playwright: pip install 'quadmatch[dev]'")
+pytest.importorskip("playwright", reason="the page's tests need playwright: pip install playwright")
 if BROWSER is None:
     print("the page's tests are left out: there is no chromium")
     pytest.skip("there is no chromium", allow_module_level=True)

@@ -72,5 +72,5 @@ def load_pygmtools() -> object:
     try:
         import pygmtools
     except ImportError as error:
-        raise RuntimeError("this benchmark compares with pygmtools: pip install 'quadmatch[dev]'") from error
+        raise RuntimeError("this benchmark compares with pygmtools: pip install pygmtools") from error
     return pygmtools

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+INSTALL = "pip install fastapi python-multipart uvicorn opencv-python-headless scikit-image"
+"""What the page needs beside the package."""
+
 
 def serve(
     model: Annotated[str, typer.Option(help="A model's name, its file, or a run folder.")] = "default",
@@ -24,7 +27,7 @@ def serve(
         from quadmatch.web.app import build_app
         from quadmatch.web.connections import configure
     except ImportError as error:
-        raise ImportError(f"the page needs {error.name}: pip install 'quadmatch[web,images]'") from None
+        raise ImportError(f"the page needs {error.name}: {INSTALL}") from None
     from quadmatch.models.load import load, read_aliases
     from quadmatch.own_images.warm_up import warm_up
     from quadmatch.web.guard import is_loopback

@@ -144,7 +144,7 @@ def find_photographs() -> Path:
 
     found = find_spec("skimage")
     if found is None or found.origin is None:
-        raise ModuleNotFoundError("photo warps need scikit-image: pip install 'quadmatch[images]'")
+        raise ModuleNotFoundError("photo warps need scikit-image: pip install scikit-image")
     return Path(found.origin).parent / "data"
 
 

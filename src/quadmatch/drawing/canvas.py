@@ -23,7 +23,7 @@ def make_canvas(width: float, height: float) -> tuple[Figure, Axes]:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install 'quadmatch[plots]'") from error
+        raise ImportError("drawing needs matplotlib: pip install matplotlib") from error
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.add_subplot()

@@ -123,5 +123,5 @@ def load_opencv() -> Any:
     try:
         import cv2
     except ImportError as error:
-        raise ImportError("to find or compare corners, OpenCV is needed: pip install 'quadmatch[images]'") from error
+        raise ImportError("to find or compare corners, OpenCV is needed: pip install opencv-python-headless") from error
     return cv2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quadmatch.reproduce import voc, willow
+from quadmatch.reproduce import scores, voc, willow
 from quadmatch.reproduce.items import Figure, Table
 
 ITEMS: dict[str, Table | Figure] = {
@@ -13,5 +13,6 @@ ITEMS: dict[str, Table | Figure] = {
     "voc": voc.TABLE,
     "voc-f1": voc.F1,
     "voc-constraint": voc.CONSTRAINT,
+    "scores": scores.FIGURE,
 }
 """All that `quadmatch reproduce` knows, by name. A new one is a file beside this one and a line here."""

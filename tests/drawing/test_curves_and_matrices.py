@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 from rich.console import Console
 
 from quadmatch.drawing.canvas import WRONG
-from quadmatch.drawing.curves import Curve, draw_curves
+from quadmatch.drawing.curves import Curve, draw_curves, draw_grid
 from quadmatch.drawing.matrices import draw_assignment, draw_correspondence
 from quadmatch.drawing.tables import draw_table, write_markdown
 from quadmatch.result import MatchResult
@@ -116,3 +116,15 @@ def test_a_heat_map_counts_nodes_in_whole_numbers_or_names_them():
     assert all(float(tick).is_integer() for tick in axes.get_yticks())
     assert [text.get_text() for text in axes.get_xticklabels()] == names[::2]
     assert len(axes.get_legend().get_texts()) == 2
+
+
+def test_a_grid_has_a_plot_for_each_name_and_one_legend(tmp_path):
+    one, two = Curve([0, 1], [1, 2]), Curve([0, 1], [3, 400])
+    panels = {"first": {"a": one, "b": two}, "second": {"a": two}, "third": {"a": one}}
+    figure = draw_grid(panels, x_label="step", logarithmic={"second"}, path=tmp_path / "grid.png")
+    assert [axes.get_title() for axes in figure.axes] == list(panels)
+    assert [axes.get_yscale() for axes in figure.axes] == ["linear", "log", "linear"]
+    assert [len(axes.get_lines()) for axes in figure.axes] == [2, 1, 1]
+    assert [axes.get_legend() is not None for axes in figure.axes] == [True, False, False]
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "step", "step"]
+    assert (tmp_path / "grid.png").stat().st_size > 1000

@@ -206,3 +206,22 @@ def test_the_benchmark_compares_the_same_pairs() -> None:
     assert row["ratio"] == row["peer"] / row["ours"]
     assert row["met"] == (row["ratio"] >= 20)
     assert row["ratio"] > 1  # three extractions instead of twelve
+
+
+def test_counts_of_pairs_and_a_loss_are_there_when_asked_for(extractor, objects, store) -> None:
+    matcher = Matcher(extractor, DotProduct())
+    conditions = Conditions(pairs=7, constraint=False)
+    found = evaluate(matcher, objects, conditions, store=store)
+    assert found.loss is None
+    assert not {"loss", "counts"} & found.to_json().keys()
+    for name, pairs in found.list_pairs().items():
+        assert len(pairs["right"]) == len(pairs["true"]) == 7
+        assert 100 * sum(pairs["right"]) / sum(pairs["true"]) == pytest.approx(found.classes[name].accuracy, abs=1e-3)
+    seen = []
+
+    def count(matching, pairs):
+        seen.append(len(pairs.truth))
+        return torch.tensor(float(len(seen)))
+
+    assert evaluate(matcher, objects, conditions, store=store, loss=count).loss == pytest.approx(1.5)
+    assert seen == [7, 7]

@@ -50,7 +50,8 @@ def table(tiny):
         "ours": Row(experiment, paper="qc-DGM1"),
         "without": Row(experiment, changes=without),
     }
-    return replace(ITEMS["willow"], split="validation", pairs=5, seeds=2, rows=rows)
+    compared = (("ours", "without"), ("ours", "not there"))
+    return replace(ITEMS["willow"], split="validation", pairs=5, seeds=2, rows=rows, compared=compared, note="A note.")
 
 
 @pytest.fixture
@@ -83,7 +84,13 @@ def test_a_table_is_trained_evaluated_printed_and_reused(invoke, tiny, tmp_path,
     assert ours["std"]["mean"] == pytest.approx(stdev(figures), abs=1e-3)
     assert ours["paper"]["Car"] == 93.8
     assert len(kept["rows"]["untrained"]["seeds"]) == 1
-    assert "| mean |" in (tmp_path / "tiny.md").read_text()
+    gain = ours["mean"]["mean"] - kept["rows"]["without"]["mean"]["mean"]
+    assert kept["compared"].keys() == {"ours against without"}
+    assert kept["compared"]["ours against without"]["gain"] == pytest.approx(gain, abs=2e-3)
+    text = (tmp_path / "tiny.md").read_text()
+    assert "| mean |" in text
+    assert "A note." in text
+    assert "ours against without: " in text
     runs = {path.name for path in (tmp_path / "runs").iterdir()}
     kinds = ("small", "small-constraint=none")
     assert runs == {f"{kind}-seed{seed}" for kind in kinds for seed in (0, 1)}
@@ -94,6 +101,22 @@ def test_a_table_is_trained_evaluated_printed_and_reused(invoke, tiny, tmp_path,
     assert invoke(*words).exit_code == 0
     again = json.loads((tmp_path / "tiny.json").read_text())
     assert again["rows"] == kept["rows"]
+
+
+def test_all_is_everything_in_order_and_what_fails_is_not_the_end(invoke, tiny, table, tmp_path, monkeypatch) -> None:
+    def fail(settings):
+        raise FileNotFoundError("no pictures")
+
+    rows = {"untrained": table.rows["untrained"]}
+    monkeypatch.setattr("quadmatch.reproduce.making.ITEMS", {"a": replace(table, rows=rows), "b": Figure("b", fail)})
+    monkeypatch.setitem(ITEMS, "b", Figure("b", fail))
+    done = invoke("all", "--root", tiny / "data", "--out", tmp_path, "--quick", "--json", tmp_path / "all.json")
+    assert done.exit_code == 1
+    assert "b: no pictures" in str(done.exception)
+    assert done.output.index("1 of 2: a") < done.output.index("2 of 2: b") < done.output.index("left out: b: no pict")
+    assert (tmp_path / "a-quick.md").is_file()
+    assert json.loads((tmp_path / "all.json").read_text()).keys() == {"a"}
+    assert "--row belongs to one table" in str(invoke("all", "--row", "x").exception)
 
 
 def test_an_unfinished_run_goes_on(invoke, tiny, table, tmp_path, monkeypatch) -> None:

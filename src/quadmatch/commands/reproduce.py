@@ -10,12 +10,12 @@ import typer
 from quadmatch.commands.printing import STANDARD, Json, Quiet, check_json, write_result
 from quadmatch.reproduce import ITEMS
 
-KNOWN = "\n\n".join(f"{name}: {item.about}." for name, item in ITEMS.items())
+KNOWN = "\n\n".join([*(f"{name}: {item.about}." for name, item in ITEMS.items()), "all: everything, in this order."])
 
 
 def reproduce(
     item: Annotated[
-        str, typer.Argument(help=f"One of these:\n\n{KNOWN}", metavar="NAME", autocompletion=lambda: list(ITEMS))
+        str, typer.Argument(help=f"One of these:\n\n{KNOWN}", metavar="NAME", autocompletion=lambda: [*ITEMS, "all"])
     ],
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each row; else the table's.")] = None,
     root: Annotated[Path | None, typer.Option(exists=True, help="Folder of the data set, unpacked or packed.")] = None,
@@ -34,11 +34,13 @@ def reproduce(
     from rich.console import Console
 
     from quadmatch.drawing.tables import draw_table
-    from quadmatch.reproduce.items import Settings
-    from quadmatch.reproduce.making import choose_item, reproduce_item
+    from quadmatch.reproduce.items import Output, Settings
+    from quadmatch.reproduce.making import ALL, choose_item, reproduce_all, reproduce_item
 
     check_json(json)
-    chosen = choose_item(item, rows)
+    if item == ALL and rows:
+        raise ValueError("--row belongs to one table: name it, instead of all")
+    chosen = None if item == ALL else choose_item(item, rows)
     console, progress = Console(), Console(stderr=json == STANDARD, quiet=quiet)
     settings = Settings(
         out=out,
@@ -49,10 +51,23 @@ def reproduce(
         changes=tuple(changes or ()),
         say=lambda line: progress.print(line, highlight=False, markup=False),
     )
-    made = reproduce_item(item, chosen, settings)
 
-    def show() -> None:
+    def show(made: Output) -> None:
         if made.lines:
             console.print(draw_table(made.lines, title=made.title, caption=made.caption, totals=made.totals))
 
-    write_result(json, made.record, show)
+    if chosen is not None:
+        made = reproduce_item(item, chosen, settings)
+        return write_result(json, made.record, lambda: show(made))
+    records, failed = {}, []
+    for name, found in reproduce_all(settings):
+        if isinstance(found, Output):
+            records[name] = found.record
+            if json != STANDARD:
+                show(found)
+        else:
+            failed.append(f"{name}: {found}")
+            settings.say(f"left out: {failed[-1]}")
+    write_result(json, records, lambda: None)
+    if failed:
+        raise ValueError("not everything could be made:\n" + "\n".join(failed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import numpy as np
 from quadmatch.drawing.canvas import SERIES, count_whole, finish, make_canvas
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Numbers = Sequence[float | int]
@@ -49,6 +50,43 @@ def draw_curves(
     A value that is not finite, as a loss that explodes, leaves a gap. With `path` the figure is also written there.
     """
     figure, axes = make_canvas(6.4, 4.2)
+    plot_curves(axes, curves, logarithmic=logarithmic)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.set_title(title, fontsize=11)
+    if curves:
+        axes.legend(frameon=False, fontsize=9)
+    return finish(figure, path)
+
+
+def draw_grid(
+    panels: Mapping[str, Mapping[str, Curve]],
+    *,
+    x_label: str,
+    logarithmic: Collection[str] = (),
+    columns: int = 2,
+    path: str | Path | None = None,
+) -> Figure:
+    """Several plots in a grid, each under its name; `logarithmic` names those with such a y axis.
+
+    One legend, in the first plot, serves all: a label should mean the same in each.
+    """
+    rows = -(-len(panels) // columns)
+    figure, first = make_canvas(4.6 * columns, 3.2 * rows)
+    first.remove()
+    for number, (name, curves) in enumerate(panels.items()):
+        axes = figure.add_subplot(rows, columns, number + 1)
+        plot_curves(axes, curves, logarithmic=name in logarithmic)
+        axes.set_title(name, fontsize=10)
+        if number >= len(panels) - columns:
+            axes.set_xlabel(x_label)
+        if number == 0 and curves:
+            axes.legend(frameon=False, fontsize=9)
+    return finish(figure, path)
+
+
+def plot_curves(axes: Axes, curves: Mapping[str, Curve], *, logarithmic: bool = False) -> None:
+    """Draw curves into a plot; values that cannot be shown leave gaps."""
     for number, (label, curve) in enumerate(curves.items()):
         colour, turn = SERIES[number % len(SERIES)], number % len(DASHES)
         x, y = (np.asarray(values, dtype=np.float64) for values in (curve.x, curve.y))
@@ -65,11 +103,5 @@ def draw_curves(
         axes.set_yscale("log")
     if all(float(value).is_integer() for curve in curves.values() for value in curve.x):
         count_whole(axes.xaxis)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    axes.set_title(title, fontsize=11)
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    if curves:
-        axes.legend(frameon=False, fontsize=9)
-    return finish(figure, path)

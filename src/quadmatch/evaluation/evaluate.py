@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
+from statistics import fmean
 
 import numpy as np
 import torch
@@ -19,7 +21,7 @@ from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.store_features import Progress, fill_store, read_features
 from quadmatch.features.weights import cache_folder
 from quadmatch.matcher import Matcher
-from quadmatch.matching import Features
+from quadmatch.matching import Features, Loss
 
 PAIRS, OBJECTS = 100, 32
 """Pairs and objects that are computed together: fixed, so that no setting of the machine changes a result."""
@@ -33,12 +35,13 @@ def evaluate(
     *,
     store: FeatureStore | None = None,
     progress: Progress | None = None,
+    loss: Loss | None = None,
 ) -> Evaluation:
     """Match pairs of each class; what the frozen network gives is computed once an object.
 
     `annotations` are the objects of the conditions' split, with its outliers. The list of pairs depends on the
     objects' names, the protocol and the seed alone. `progress` hears of objects extracted; `store` is where
-    that is kept, the usual place if not given.
+    that is kept, the usual place if not given. With a `loss`, its mean over the classes is measured too.
     """
     extractor = matcher.features
     if not isinstance(extractor, FeatureExtractor):
@@ -51,7 +54,7 @@ def evaluate(
     if store is None:
         store = FeatureStore.open(cache_folder() / "features", extractor.key)
     entries = dict(zip(used, fill_store(store, extractor, [annotations[i] for i in used], progress=progress)))
-    counts = {}
+    counts, losses = {}, []
     training = matcher.training
     matcher.eval()
     try:
@@ -62,10 +65,12 @@ def evaluate(
             table = tabulate([annotations[index] for index in objects], extractor.size)
             row = {index: number for number, index in enumerate(objects)}
             rows = np.array([(row[pair.source], row[pair.target]) for pair in members])
-            counts[category] = match_class(matcher, features, table, rows, conditions)
+            counts[category], values = match_class(matcher, features, table, rows, conditions, loss)
+            losses += values
     finally:
         matcher.train(training)
-    return summarise(counts, annotations, conditions, pairs_hash(chosen))
+    result = summarise(counts, annotations, conditions, pairs_hash(chosen))
+    return replace(result, loss=fmean(losses)) if losses else result
 
 
 def list_objects(pairs: Sequence[PairIndex]) -> list[int]:
@@ -76,10 +81,18 @@ def list_objects(pairs: Sequence[PairIndex]) -> list[int]:
 
 
 def match_class(
-    matcher: Matcher, features: Features, table: KeypointTable, rows: Int[np.ndarray, "P 2"], conditions: Conditions
-) -> Counts:
-    """Counts of one class's pairs; `rows` has the two objects of each pair, as rows of features and table."""
-    found = []
+    matcher: Matcher,
+    features: Features,
+    table: KeypointTable,
+    rows: Int[np.ndarray, "P 2"],
+    conditions: Conditions,
+    loss: Loss | None = None,
+) -> tuple[Counts, list[float]]:
+    """Counts of one class's pairs, and the mean of the loss if there is one.
+
+    `rows` has the two objects of each pair, as rows of features and table.
+    """
+    found, losses = [], []
     for start in range(0, len(rows), PAIRS):
         source, target = rows[start : start + PAIRS].T
         batch = gather_pairs(table, source, target, conditions.protocol, construction=matcher.construction)
@@ -87,7 +100,9 @@ def match_class(
         matching = matcher.compare(features, batch)
         solution = matcher.decode(matching, batch, partial=conditions.partial, constraint=conditions.constraint)
         found.append(count_matches(solution.assignment, batch.pairs.truth))
-    return Counts(*(torch.cat(parts).cpu() for parts in zip(*found)))
+        losses += [float(loss(matching, batch.pairs))] if loss else []
+    counts = Counts(*(torch.cat(parts).cpu() for parts in zip(*found)))
+    return counts, [fmean(losses)] if losses else []
 
 
 def summarise(
@@ -104,6 +119,7 @@ def summarise(
         conditions=conditions,
         pairs_hash=chosen,
         without_pairs=sorted(objects.keys() - classes.keys()),
+        counts=counts,
     )
 
 

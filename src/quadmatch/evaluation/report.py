@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -108,11 +108,20 @@ class Evaluation:
     """Classes in which the protocol admits no pair; they do not count in the mean."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Model, data set, date, hardware and the like."""
+    loss: float | None = None
+    """Mean over the classes of the loss that was asked for; a batch of 100 pairs counts as one."""
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+    """Matches of each pair by class, in the order of the list of pairs."""
 
     def to_json(self) -> dict[str, Any]:
-        """As one dictionary of plain values."""
-        content: dict[str, Any] = asdict(self)
+        """As one dictionary of plain values; counts of single pairs are left out, and a loss that nobody asked for."""
+        content: dict[str, Any] = asdict(replace(self, counts={}))
+        content = {key: value for key, value in content.items() if key != "counts" and (key, value) != ("loss", None)}
         return {**content.pop("conditions"), **content.pop("about"), **content}
+
+    def list_pairs(self) -> dict[str, dict[str, list[int]]]:
+        """Right and true matches of every pair by class, so that two models can be compared on the same pairs."""
+        return {name: {"right": one.right.tolist(), "true": one.true.tolist()} for name, one in self.counts.items()}
 
     def table(self) -> Table:
         """For printing with rich; where precision and recall are one number, it is printed once, as accuracy."""

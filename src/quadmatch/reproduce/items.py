@@ -96,6 +96,10 @@ class Table:
     seeds: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keywords of the data set's loader."""
+    compared: Sequence[tuple[str, str]] = ()
+    """Rows of which the first is set against the second, pair by pair."""
+    note: str = ""
+    """What else has to be said under the table, such as its budget."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from quadmatch.reproduce.items import Figure, Output, Settings, Table
 def choose_item(name: str, rows: Sequence[str] | None = None) -> Table | Figure:
     """A table or figure by name; of a table only the rows that are named, if any are."""
     if name not in ITEMS:
-        raise ValueError(f"table must be one of {', '.join(ITEMS)}; got {name!r}")
+        raise ValueError(f"table must be one of {', '.join(ITEMS)}, or {ALL}; got {name!r}")
     item = ITEMS[name]
     if not rows:
         return item
@@ -23,6 +23,19 @@ def choose_item(name: str, rows: Sequence[str] | None = None) -> Table | Figure:
             raise ValueError(f"{name!r} has no row {row!r}; it has {', '.join(known) or 'none'}")
     assert isinstance(item, Table)
     return replace(item, rows={row: item.rows[row] for row in rows})
+
+
+ALL = "all"
+"""In place of a name: everything."""
+
+
+def reproduce_all(settings: Settings) -> Iterator[tuple[str, Output | Exception]]:
+    """Everything, what gives results early first; what cannot be made, for want of data say, is not the end."""
+    for name in settings.follow(list(ITEMS), lambda name: f"{name}, {ITEMS[name].about}"):
+        try:
+            yield name, reproduce_item(name, ITEMS[name], settings)
+        except (ValueError, OSError, ImportError) as error:
+            yield name, error
 
 
 def reproduce_item(name: str, item: Table | Figure, settings: Settings) -> Output:

@@ -38,7 +38,7 @@ def train(row: Row, seed: int, split: str, settings: Settings) -> Path:
     experiment = read_experiment(row.experiment, changes)
     if split == "validation" and experiment.data.split == "trainval":
         raise ValueError(f"{row.experiment} is trained on trainval: validation would be no test of it")
-    folder = settings.out / "runs" / name_run(row, seed, settings)
+    folder = find_run(row, seed, settings)
     if not (folder / RECORD).is_file():
         settings.say(f"training {folder.name}")
         fit(experiment, folder, say=settings.say)
@@ -49,6 +49,11 @@ def train(row: Row, seed: int, split: str, settings: Settings) -> Path:
         settings.say(f"going on with {folder.name}")
         resume(folder, say=settings.say)
     return folder
+
+
+def find_run(row: Row, seed: int, settings: Settings) -> Path:
+    """Where the run of a row and seed lies, or would lie."""
+    return settings.out / "runs" / name_run(row, seed, settings)
 
 
 def name_run(row: Row, seed: int, settings: Settings) -> str:
@@ -94,7 +99,8 @@ def evaluate_once(
         known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return known
     settings.say(f"evaluating {folder.name}: {path.stem}")
-    result = try_model(model, data, conditions).to_json()
+    found = try_model(model, data, conditions)
+    result = found.to_json() | {"by_pair": found.list_pairs()}
     write_json(path, result, make_folder=True)
     return result
 
@@ -109,6 +115,7 @@ def name_evaluation(model: str | Path, data: DataSection, conditions: Conditions
         "objects": _hash_objects(data.model_dump_json(), conditions.split),
         "conditions": asdict(conditions),
         "version": find_version(),
+        "kept": "by_pair",
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from statistics import fmean, stdev
@@ -12,6 +12,7 @@ from typing import Any
 
 from quadmatch.evaluation.report import Conditions
 from quadmatch.reproduce.items import Output, Row, Settings, Table
+from quadmatch.reproduce.paired import Comparison, compare_rows
 from quadmatch.reproduce.reuse import evaluate_once, train
 
 KEPT = ("training_seed", "pairs_hash", "date", "hardware", "commit", "precision", "seconds")
@@ -64,7 +65,20 @@ def make_table(table: Table, settings: Settings) -> Output:
     lines, totals = list_lines(rows), 1
     if len(lines[0]) > len(lines):  # More methods than classes: a line a method is easier to read.
         lines, totals = [list(line) for line in zip(*lines)], 0
-    return Output(title, describe_conditions(first, seeds, settings), lines, record, totals=totals)
+    caption = describe_conditions(first, seeds, settings) + (f". {table.note}" if table.note else "")
+    compared = compare_all(table, results)
+    record["compared"] = {name: asdict(one) for name, one in compared.items()}
+    caption += "".join(f"\n\n{name}: {one}." for name, one in compared.items())
+    return Output(title, caption, lines, record, totals=totals)
+
+
+def compare_all(table: Table, results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Comparison]:
+    """Each of the table's comparisons whose rows are both there."""
+    return {
+        f"{first} against {second}": compare_rows(results[first], results[second])
+        for first, second in table.compared
+        if first in results and second in results
+    }
 
 
 def _name_seed(seed: int | None) -> str:
@@ -88,11 +102,16 @@ def reproduce_row(table: Table, row: Row, seed: int | None, settings: Settings) 
 
 
 def read_published(table: str) -> tuple[str, dict[str, dict[str, float]]]:
-    """Title of a table of the paper, and its rows: figures by class and `mean`."""
+    """Title of a table of the paper, and its rows: figures by class and `mean`, or `mean` alone.
+
+    Rows that others published and the paper left out are among them (`TABLE-elsewhere`).
+    """
     text = (resources.files("quadmatch.reproduce") / "published.toml").read_text(encoding="utf-8")
-    content = tomllib.loads(text)[table]
-    rows = {name: dict(zip(content["columns"], figures)) for name, figures in content["rows"].items()}
-    return content["title"], rows
+    tables = tomllib.loads(text)
+    rows = {}
+    for content in (tables.get(f"{table}-elsewhere", {"rows": {}}), tables[table]):
+        rows |= {name: dict(zip(content["columns"], figures)) for name, figures in content["rows"].items()}
+    return tables[table]["title"], rows
 
 
 def list_lines(rows: Sequence[RowResult]) -> list[list[str]]:
@@ -102,9 +121,13 @@ def list_lines(rows: Sequence[RowResult]) -> list[list[str]]:
     heads = [row.label + (", paper" if paper else ", ours" if row.paper else "") for row, paper in columns]
     lines = [["class", *heads]]
     for name in (*names, "mean"):
-        cells = [f"{row.paper[name]:.1f}" if paper else row.describe(name) for row, paper in columns]
-        lines.append([name, *cells])
+        lines.append([name, *(_quote(row, name) if paper else row.describe(name) for row, paper in columns)])
     return lines
+
+
+def _quote(row: RowResult, name: str) -> str:
+    """The paper's figure, where it gives one."""
+    return f"{row.paper[name]:.1f}" if name in row.paper else ""
 
 
 def describe_conditions(result: Mapping[str, Any], seeds: int, settings: Settings) -> str:

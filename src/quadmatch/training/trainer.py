@@ -113,4 +113,5 @@ class Trainer:
                 protocol=self.experiment.data.protocol,
                 pairs=self.experiment.training.validation_pairs,
             )
-            return evaluate_together(self.matcher, self.validation, conditions, self.sampler.store, self.team)
+            store = self.sampler.store
+            return evaluate_together(self.matcher, self.validation, conditions, store, self.team, self.loss)

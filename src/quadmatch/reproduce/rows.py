@@ -1,0 +1,39 @@
+"""The rows that the paper's tables have in common: every method of it, as experiments on one data set."""
+
+from __future__ import annotations
+
+from quadmatch.reproduce.items import WITHOUT, Row
+
+PEERS = {
+    "GMN": "gmn",
+    "GMN_D": "gmnd",
+    "qc-GMN": "qcgmn",
+    "PCA": "pca",
+    "qc-PCA": "qcpca",
+    "PCA-H": "pcah",
+    "PCA-F": "pcaf",
+    "NGM": "ngm",
+    "GLMNet": "glmnet",
+    "LCSGM": "lcsgm",
+    "CIE1-H": "cie",
+    "BB-GM (solver of our own)": "bbgm",
+}
+"""What the paper compares with, by its name there and what differs, and how its experiments begin."""
+READINGS = {", as printed": "_paper", ", as released": "_released"}
+"""The two networks behind the published figures of qc-DGM; the rows without such a word are ours."""
+CONSTRAINED = (("qc-GMN", "GMN"), ("qc-PCA", "PCA"), ("qc-DGM1", "DGM1"), ("qc-DGM2", "DGM2"))
+"""Rows with the constraint beside the same network trained and used without it."""
+
+
+def list_rows(data: str, changes: tuple[str, ...] = ()) -> dict[str, Row]:
+    """Every method of the paper on `willow` or `voc`, its experiments with the same changes: one budget for all."""
+    rows = {
+        name: Row(f"{start}_{data}", changes=changes, paper=name.partition(" (")[0]) for name, start in PEERS.items()
+    }
+    for number in (1, 2):
+        experiment, name = f"qcdgm{number}_{data}", f"qc-DGM{number}"
+        for words, reading in READINGS.items():
+            rows[name + words] = Row(experiment + reading, changes=changes, paper=name)
+        rows[name] = Row(experiment, changes=changes, paper=name)
+        rows[name.removeprefix("qc-")] = Row(experiment, changes=changes + WITHOUT)
+    return rows

@@ -1,8 +1,9 @@
 """How many small defects the tests notice: changes one place of a module at a time and runs the module's tests.
 
-    python benchmarks/mutate.py --count 100 --seed 0 --out benchmarks/results/mutants.json
+    python benchmarks/mutate.py --count 100 --seed 0 --out benchmarks/mutants.json
 
-Works on a copy of the package; places are drawn at random over all modules below. A mutant survives if its tests pass.
+Works on a copy of the package; places are drawn at random, the rooms below in turn. A mutant survives if its tests
+pass. What a file of the same commit, seed and rooms holds already is not tried again.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ import ast
 import json
 import multiprocessing
 import os
-import platform
 import random
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
 from time import perf_counter
 
@@ -27,6 +32,8 @@ ROOT = Path(__file__).parents[1]
 TESTS = {
     "solvers/quadratic": ("solvers/quadratic", "test_decode.py", "solvers/test_contracts.py"),
     "solvers/linear": ("solvers/linear", "solvers/test_contracts.py"),
+    "solvers/lawler": ("solvers/lawler", "solvers/test_contracts.py"),
+    "solvers/search": ("solvers/search", "graphs/test_match_graphs.py", "graphs/test_quadratic_assignment.py"),
     "layers": ("layers", "methods/test_dgm.py", "methods/test_contracts.py"),
     "losses.py": ("test_losses.py", "experiments/test_build.py"),
     "decode.py": ("test_decode.py", "test_matcher.py"),
@@ -87,9 +94,11 @@ def change(node: ast.AST) -> str:
     return f"{before} → {ast.unparse(node)}"
 
 
-def run_tests(package: Path, tests: tuple[str, ...], quiet: str) -> None:
-    """In a process of its own: exit code 0 if all tests pass."""
+def run_tests(package: Path, tests: tuple[str, ...], quiet: str, limit: int) -> None:
+    """In a process of its own: exit code 0 if all tests pass; it is killed after `limit` seconds of processor time."""
     import pytest
+
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
 
     output = os.open(quiet, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
@@ -100,26 +109,63 @@ def run_tests(package: Path, tests: tuple[str, ...], quiet: str) -> None:
     os._exit(int(pytest.main([*options, *(str(ROOT / "tests" / one) for one in tests)])))
 
 
-def try_mutant(package: Path, path: Path, number: int, tests: tuple[str, ...], limit: float) -> tuple[str, str]:
+def try_mutant(package: Path, path: Path, number: int, tests: tuple[str, ...], limit: int) -> tuple[str, str]:
     """Change place `number` of a file, run its tests, change it back; what was done, and what came of it."""
     text, times = path.read_text(encoding="utf-8"), path.stat()
     tree = ast.parse(text)
     place = list(list_places(tree))[number]
     what = f"{path.relative_to(package / 'quadmatch')}:{place.lineno} {change(place)}"  # type: ignore[attr-defined]
     path.write_text(ast.unparse(ast.fix_missing_locations(tree)), encoding="utf-8")
-    worker = multiprocessing.get_context("fork").Process(
-        target=run_tests, args=(package, tests, str(package / "output.txt"))
-    )
-    worker.start()
-    worker.join(limit)
-    verdict = "noticed" if worker.is_alive() or worker.exitcode else "survived"
-    if worker.is_alive():
-        worker.kill()
+    with forgetting(package, path):
+        worker = multiprocessing.get_context("fork").Process(
+            target=run_tests, args=(package, tests, str(package / "output.txt"), limit)
+        )
+        worker.start()
         worker.join()
-        verdict = "too slow"
     path.write_text(text, encoding="utf-8")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    return what, verdict
+    killed = worker.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
+    return what, "too slow" if killed else "noticed" if worker.exitcode else "survived"
+
+
+@contextmanager
+def forgetting(package: Path, path: Path) -> Iterator[None]:
+    """Within: compiled loops of another state of a solver are not used, and none of this state stays."""
+    if "solvers" not in path.parts:
+        yield
+        return
+    aside = package / "compiled"
+    aside.mkdir()
+    kept = dict(enumerate(package.rglob("*.nb[ic]")))
+    for number, one in kept.items():
+        one.rename(aside / str(number))
+    yield
+    for one in package.rglob("*.nb[ic]"):
+        one.unlink()
+    for number, one in kept.items():
+        (aside / str(number)).rename(one)
+    aside.rmdir()
+
+
+def draw_places(package: Path, parts: list[str], seed: int) -> tuple[list[tuple[str, Path, int]], int]:
+    """All places in the order in which they are tried, each part in turn; and their number."""
+    turns = []
+    for part in parts:
+        whole, places = package / "quadmatch" / part, []
+        for path in sorted(whole.glob("*.py")) if whole.is_dir() else [whole]:
+            number = len(list(list_places(ast.parse(path.read_text(encoding="utf-8")))))
+            places += [(part, path, place) for place in range(number)]
+        random.Random(f"{seed} {part}").shuffle(places)
+        turns.append(places)
+    found = [one for turn in zip_longest(*turns) for one in turn if one is not None]
+    return found, len(found)
+
+
+def describe() -> str:
+    """The processor's model and the number of cores."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+    return f"{model}, {os.cpu_count()} cores"
 
 
 def main() -> None:
@@ -127,7 +173,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after so long")
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds for one mutant's tests")
+    parser.add_argument("--limit", type=int, default=240, help="processor seconds for one mutant's tests")
     parser.add_argument("--only", nargs="*", default=list(TESTS))
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
@@ -138,26 +184,24 @@ def main() -> None:
 
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     origin = {"commit": commit.stdout.strip(), "date": datetime.now(UTC).isoformat(timespec="seconds")}
-    origin |= {"command": " ".join(["python", "benchmarks/mutate.py", *sys.argv[1:]]), "hardware": platform.machine()}
+    origin |= {"command": " ".join(["python", "benchmarks/mutate.py", *sys.argv[1:]]), "hardware": describe()}
     package = Path(tempfile.mkdtemp(prefix="mutants-"))
     shutil.copytree(ROOT / "src" / "quadmatch", package / "quadmatch")
-    places = []
-    for part in options.only:
-        whole = package / "quadmatch" / part
-        for path in sorted(whole.glob("*.py")) if whole.is_dir() else [whole]:
-            number = len(list(list_places(ast.parse(path.read_text(encoding="utf-8")))))
-            places += [(part, path, place) for place in range(number)]
-    chosen = random.Random(options.seed).sample(places, min(options.count, len(places)))
-    began, found = perf_counter(), []
-    for part, path, place in chosen:
+    chosen, number = draw_places(package, options.only, options.seed)
+    same = {"places": number, "seed": options.seed, "commit": origin["commit"]}
+    before = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
+    found = before["mutants"] if same.items() <= before.items() else []
+    began = perf_counter()
+    for part, path, place in chosen[len(found) : options.count]:
         if perf_counter() - began > 60 * options.minutes:
             break
         what, verdict = try_mutant(package, path, place, TESTS[part], options.limit)
         found.append({"mutant": what, "verdict": verdict})
-        print(f"{len(found)} of {len(chosen)}: {verdict}: {what}", flush=True)
-        survived = sum(one["verdict"] == "survived" for one in found)
-        record = {"places": len(places), "seed": options.seed, "tried": len(found), "survived": survived} | origin
-        options.out.write_text(json.dumps({**record, "mutants": found}, indent=2, ensure_ascii=False) + "\n")
+        print(f"{len(found)} of {options.count}: {verdict}: {what}", flush=True)
+        counts = {kind.replace(" ", "_"): 0 for kind in ("noticed", "survived", "too slow")}
+        counts |= Counter(one["verdict"].replace(" ", "_") for one in found)
+        record = {**same, **origin, "tried": len(found), **counts, "mutants": found}
+        options.out.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     shutil.rmtree(package)
 
 

@@ -4,13 +4,14 @@ import json
 import os
 import stat
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from quadmatch.cli import app
-from quadmatch.files import check_target, fill_folder, remove_folder, replace_file, write_file, write_json
+from quadmatch.files import check_target, fill_folder, remove_folder, replace_file, take_lock, write_file, write_json
 from quadmatch.own_images import bulk
 from quadmatch.own_images.answer import Settings
 
@@ -23,14 +24,16 @@ def pipe(tmp_path):
     reader = threading.Thread(target=lambda: read.append(path.read_bytes()), daemon=True)
     reader.start()
     yield path, reader, read
-    if reader.is_alive():  # Nobody wrote: let the reader go.
-        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    while reader.is_alive():  # Nobody wrote: let the reader go, as soon as it is there.
+        with suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        reader.join(0.01)
 
 
 def test_a_pipe_and_a_device_are_written_into(tmp_path, pipe) -> None:
     path, reader, read = pipe
     write_json(path, {"a": 1})
-    reader.join(timeout=10)
+    reader.join(timeout=120)
     assert json.loads(read[0]) == {"a": 1}
     assert stat.S_ISFIFO(path.stat().st_mode)
     nothing = tmp_path / "nothing"
@@ -120,9 +123,22 @@ def test_evaluate_refuses_a_missing_folder_before_it_begins(tmp_path) -> None:
     assert "there is no folder" in CliRunner().invoke(app, words).output
 
 
+def test_a_locked_file_is_refused_until_it_is_closed(tmp_path) -> None:
+    path = tmp_path / "file"
+    with path.open("ab") as first, path.open("ab") as second:
+        take_lock(first, "taken")
+        with pytest.raises(BlockingIOError, match="taken"):
+            take_lock(second, "taken")
+        first.close()
+        take_lock(second, "taken")
+    with open(os.devnull, "ab") as device, open(os.devnull, "ab") as again:
+        take_lock(device, "taken")
+        take_lock(again, "taken")
+
+
 def test_many_matches_resume_nothing_from_a_pipe(tmp_path, pipe) -> None:
     path, _, read = pipe
     assert bulk.resume(path, [], Settings()) == ([], None)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
-        bulk.resume(tmp_path / "none" / "out.jsonl", [], Settings())
+        bulk.match_many([], tmp_path, tmp_path / "none" / "out.jsonl", lambda *_: None, Settings())
     assert not read

@@ -71,8 +71,30 @@ def _is_replaceable(path: str | Path) -> bool:
 def settle(file: IO[bytes]) -> None:
     """Bring what was written to the disk itself, where there is one: a loss of power does not undo it."""
     file.flush()
-    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    if _is_regular(file):
         os.fsync(file.fileno())
+
+
+def _is_regular(file: IO[Any]) -> bool:
+    return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+
+
+def take_lock(file: IO[Any], refusal: str) -> None:
+    """Keep other processes from an open file until it is closed or this process dies; `refusal` if one has it.
+
+    Pipes and devices, and systems without such locks, are for everybody.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        if _is_regular(file):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BlockingIOError(refusal) from None
+    except OSError:  # A file system without them.
+        return
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quadmatch.experiments.reading import Experiment, ExperimentError, check_experiment
-from quadmatch.files import write_json
+from quadmatch.files import take_lock, write_json
 from quadmatch.machine import describe_origin
 from quadmatch.models.records import read_record
 
@@ -127,14 +127,6 @@ def settle_precision(recorded: str, wanted: str, say: Callable[[str], None]) -> 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Within: no other process trains in this folder; the system lifts the lock when a process dies."""
-    try:
-        import fcntl
-    except ImportError:  # A system without such locks.
-        yield
-        return
     with (folder / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise BlockingIOError(f"another process trains in {folder}") from error
+        take_lock(file, f"another process trains in {folder}")
         yield

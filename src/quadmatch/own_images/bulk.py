@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from quadmatch.files import check_target, settle, write_file
+from quadmatch.files import check_target, settle, take_lock
 from quadmatch.matcher import Matcher
 from quadmatch.own_images.answer import Settings, describe_match, dump_line
 from quadmatch.own_images.kept import MEMORY, Kept, Ready, match_kept
@@ -49,6 +49,23 @@ def match_many(
 
     `load` gives the matcher from a model's name and a precision. Paths of the rows are below `folder`.
     """
+    check_target(out)
+    with out.open("ab") as file:
+        take_lock(file, f"another process is writing {out}: wait for it, or name another file")
+        return _go_on(rows, folder, out, file, load, settings, memory, progress)
+
+
+def _go_on(
+    rows: Sequence[Row],
+    folder: Path,
+    out: Path,
+    file: IO[bytes],
+    load: Callable[[str, str | None], Matcher],
+    settings: Settings,
+    memory: int,
+    progress: Progress | None,
+) -> Report:
+    """Match what `out` has not, and add it to `file`, which is `out` and nobody else's."""
     done, precision = resume(out, rows, settings)
     report = Report(len(rows), len(done))
     report.errors += [(line["row"], line["error"]) for line in done if "error" in line]
@@ -59,15 +76,14 @@ def match_many(
     matcher = load(settings.model, precision or settings.precision)
     settings = replace(settings, precision=str(getattr(matcher.features, "precision", "unknown")))
     kept = Kept(matcher, rows[len(done) :], folder, settings.detect, memory)
-    with out.open("ab") as file:
-        for start in range(len(done), len(rows), TOGETHER):
-            group = rows[start : start + TOGETHER]
-            lines = list(_match_group(matcher, kept, group, settings))
-            file.write("".join(f"{dump_line(line)}\n" for line in lines).encode(errors="backslashreplace"))
-            settle(file)
-            report.errors += [(line["row"], line["error"]) for line in lines if "error" in line]
-            if progress:
-                progress(start + len(group), len(rows))
+    for start in range(len(done), len(rows), TOGETHER):
+        group = rows[start : start + TOGETHER]
+        lines = list(_match_group(matcher, kept, group, settings))
+        file.write("".join(f"{dump_line(line)}\n" for line in lines).encode(errors="backslashreplace"))
+        settle(file)
+        report.errors += [(line["row"], line["error"]) for line in lines if "error" in line]
+        if progress:
+            progress(start + len(group), len(rows))
     report.prepared = kept.prepared
     return report
 
@@ -109,12 +125,8 @@ def _try(
 
 def resume(out: Path, rows: Sequence[Row], settings: Settings) -> tuple[list[dict[str, Any]], str | None]:
     """Lines of whole groups that are in the file, which is cut after them, and the precision they were made with."""
-    check_target(out)
-    if out.exists() and not out.is_file():
+    if not out.is_file():
         return [], None  # A pipe or a device keeps nothing that could be gone on with.
-    if not out.exists():
-        write_file(out, b"")
-        return [], None
     content = out.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
     if not whole and not b'{"row": 1, '.startswith(content[:11]):

@@ -170,7 +170,7 @@ def test_gradients(name, shape):
     assert torch.autograd.gradcheck(compute, inputs)
 
 
-@every_loss
+@pytest.mark.parametrize("name", FACTORIES.keys() - {"contrastive"})
 def test_earlier_layers_count_as_much_as_asked(name):
     pair = collate([_pair((4, 5), 1)])
     matching = _matching(pair, 3, earlier=2)
@@ -225,3 +225,29 @@ def test_hungarian_attention_ignores_what_nobody_picks():
     assignment = torch.tensor([[[0.6, 0.3, 0.1], [0.3, 0.6, 0.1], [0.1, 0.1, 0.8]]]).double().requires_grad_()
     hungarian_attention()(replace(_matching(pair, 0), assignment=assignment), pair).backward()
     assert torch.equal(assignment.grad != 0, truth)
+
+
+def test_contrastive_by_hand():
+    pair = collate([_pair((3, 4), 1), _pair((4, 2), 2)])
+    matching = _matching(pair, 3, earlier=1)
+    total, layers = 0.0, 0.0
+    for b, i, j in pair.truth.nonzero().tolist():
+        total -= math.log((matching.assignment[b, i, j] + 1e-6) / (1 + 1e-6))
+        for stage in matching.stages:
+            scores = stage.unary[b, : pair.source.sizes[b], : pair.target.sizes[b]]
+            layers -= 0.25 * (scores.log_softmax(1)[i, j] + scores.log_softmax(0)[i, j]).item()
+    count = int(pair.truth.sum())
+    assert LOSSES["contrastive"](earlier=0.0)(matching, pair).item() == pytest.approx(total / count)
+    assert LOSSES["contrastive"](earlier=0.5)(matching, pair).item() == pytest.approx((total + 0.5 * layers) / count)
+
+
+def test_contrastive_asks_nodes_whether_they_have_a_partner():
+    pair = collate([_pair((3, 4), 1), _pair((4, 2), 2)])
+    sides = (pair.source, pair.truth.any(2)), (pair.target, pair.truth.any(1))
+    logits = tuple(torch.where(has, 2.0, -1.0).double() for _, has in sides)
+    values = [math.log1p(math.exp(-2.0 if has else -1.0)) for side, truth in sides for has in truth[side.mask].tolist()]
+    matching = replace(_matching(pair, 3), matchable=logits)
+    more = LOSSES["contrastive"](matchability=0.7)(matching, pair) - LOSSES["contrastive"](matchability=0.0)(
+        matching, pair
+    )
+    assert more.item() == pytest.approx(0.7 * sum(values) / len(values))

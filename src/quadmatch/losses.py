@@ -4,7 +4,8 @@ What is compared is `matching.assignment`, inside the mask only. Where a loss di
 matches, that is `min(n, m)`, the most that two graphs of n and m nodes can have: it equals the number of
 true matches when every keypoint has a partner, and bounds every ratio by 1 when some have none.
 Every factory takes `earlier`, the weight of the mean of the same loss over `matching.stages`: what each
-layer said before any constraint, so that a network is supervised alike with the constraint and without.
+layer said before any constraint, so that a network is supervised alike with the constraint and without
+(`contrastive` compares the layers' scores there, not their assignments).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy
+from torch.nn.functional import binary_cross_entropy, binary_cross_entropy_with_logits
 
 from quadmatch.graph import GraphPair
 from quadmatch.matching import Loss, Matching
@@ -139,10 +140,44 @@ def hamming(*, earlier: float = 0.0) -> Loss:
     return _supervise(compare, earlier)
 
 
+def contrastive(*, earlier: float = 1.0, matchability: float = 1.0, smoothing: float = 1e-6) -> Loss:
+    """Each node picks its partner among all nodes of the other graph, and is picked: mean over the true matches.
+
+    `−log X_ij` of the assignment, plus `earlier` times the mean over all layers of `−½ (log p(j|i) + log p(i|j))`
+    with p the softmax of the layer's scores. `matchability` is the weight of the cross-entropy of what nodes
+    say about having a partner, where a head lets them.
+    """
+
+    def pick(scores: Tensor, pair: GraphPair) -> Tensor:
+        hidden = scores.masked_fill(~pair.mask, torch.finfo(scores.dtype).min)
+        rows, columns = (hidden.log_softmax(dim)[pair.truth].sum() for dim in (2, 1))
+        return -0.5 * (rows + columns)
+
+    def loss(matching: Matching, pair: GraphPair) -> Tensor:
+        count = pair.truth.sum().clamp(min=1)
+        total = -((matching.assignment[pair.truth] + smoothing) / (1 + smoothing)).log().sum()
+        if earlier:
+            total = total + earlier * torch.stack([pick(one.unary, pair) for one in matching.stages]).mean()
+        total = total / count
+        if matchability and matching.matchable is not None:
+            total = total + matchability * _judge_matchable(matching.matchable, pair)
+        return total
+
+    return loss
+
+
+def _judge_matchable(matchable: tuple[Tensor, Tensor], pair: GraphPair) -> Tensor:
+    """Cross-entropy of what nodes say about having a partner, mean over the nodes of both graphs."""
+    logits = torch.cat([one[graph.mask] for one, graph in zip(matchable, (pair.source, pair.target))])
+    wanted = torch.cat([pair.truth.any(2)[pair.source.mask], pair.truth.any(1)[pair.target.mask]])
+    return binary_cross_entropy_with_logits(logits, wanted.to(logits.dtype), reduction="sum") / max(1, len(logits))
+
+
 LOSSES: dict[str, Callable[..., Loss]] = {
     "false_matching": false_matching,
     "permutation": permutation,
     "hungarian_attention": hungarian_attention,
     "offset": offset,
     "hamming": hamming,
+    "contrastive": contrastive,
 }

@@ -71,6 +71,7 @@ class Matcher(nn.Module):
         outliers have as well, should not hold a pair that its two nodes speak against.
         """
         used = matching if constraint else matching.release()
+        used = used.gate() if partial else used
         solution = decode(
             used,
             batch.pairs.mask,

@@ -100,6 +100,8 @@ class Matching(Batch):
     """What the layers before the last said."""
     unconstrained: Float[Tensor, "B N M"] | None = None
     """The assignment before the quadratic constraint; None where there was no constraint."""
+    matchable: tuple[Float[Tensor, "B N"], Float[Tensor, "B M"]] | None = None
+    """Logits of each node that it has a partner at all, where a head says so."""
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -111,6 +113,13 @@ class Matching(Batch):
         if self.unconstrained is None:
             return self
         return replace(self, assignment=self.unconstrained, unconstrained=None)
+
+    def gate(self) -> Matching:
+        """The matching with its assignment times how probable it is that both nodes have a partner."""
+        if self.matchable is None:
+            return self
+        source, target = (logits.sigmoid() for logits in self.matchable)
+        return replace(self, assignment=self.assignment * source[:, :, None] * target[:, None, :])
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_objects import make_objects, shuffled
 
-from quadmatch.datasets.pairs import draw_test_pairs, group_by_category, pairs_hash, sample_batch
+from quadmatch.datasets.pairs import add_strangers, draw_test_pairs, group_by_category, pairs_hash, sample_batch
 from quadmatch.datasets.protocols import PROTOCOLS, add_outliers
 
 
@@ -136,3 +136,18 @@ def test_outliers_never_admit_a_pair():
     objects = make_objects(least=0)
     names = [pair[:3] for pair in draw_test_pairs(objects)]
     assert [pair[:3] for pair in draw_test_pairs(add_outliers(objects, 9))] == names
+
+
+def test_strangers_are_of_different_categories_and_a_function_of_the_step():
+    objects = make_objects()
+    groups = group_by_category(objects)
+    batch = sample_batch(groups, seed=0, step=3, classes=2, objects=3)
+    more = [add_strangers(batch, groups, seed=0, step=step, count=4) for step in (3, 3, 4)]
+    assert np.array_equal(more[0].pairs, more[1].pairs)
+    assert not np.array_equal(more[0].pairs, more[2].pairs)
+    assert np.array_equal(more[0].pairs[: len(batch.pairs)], batch.pairs)
+    added = more[0].pairs[len(batch.pairs) :]
+    assert len(added) == 4
+    for pair in added:
+        first, second = (objects[batch.objects[place]].category for place in pair)
+        assert first != second

@@ -74,10 +74,21 @@ HEADS["consensus"] = BothHalves
 every_head = pytest.mark.parametrize("name", HEADS)
 
 
+def find_method(name: str):
+    """The method of a head; None for what is built by hand here."""
+    return METHODS.get(name.removeprefix("qc-").split()[0])
+
+
 def has_exact_gradient(name: str) -> bool:
     """Whether the gradient of this head is that of its output; what is built by hand here has one."""
-    method = METHODS.get(name.removeprefix("qc-").split()[0])
+    method = find_method(name)
     return method is None or method.exact_gradient
+
+
+def build_loss(name: str, usual: str = "false_matching"):
+    """A loss that looks at all that this head says."""
+    method = find_method(name)
+    return LOSSES["contrastive" if method and method.loss == "contrastive" else usual]()
 
 
 sizes = st.integers(0, 6)
@@ -174,7 +185,7 @@ def test_the_smallest_graphs_have_an_answer_and_gradients(name, shape):
     head = _build(name, training=True)
     pair, source, target = random_pair(*shape)
     matching = head(pair, source, target)
-    LOSSES["false_matching"]()(matching, pair).backward()
+    build_loss(name)(matching, pair).backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in head.parameters())
     expected = min(shape)
     assert float(decode(matching, pair.mask).assignment.sum()) == expected
@@ -191,7 +202,7 @@ def test_duplicate_and_collinear_points_have_an_answer(name):
         target=replace(pair.target, points=torch.zeros_like(pair.target.points)),
     )
     matching = head(pair, source, target)
-    LOSSES["permutation"]()(matching, pair).backward()
+    build_loss(name, "permutation")(matching, pair).backward()
     assert matching.assignment.isfinite().all()
     assert all(p.grad.isfinite().all() for p in head.parameters())
 
@@ -201,7 +212,7 @@ def test_gradient_reaches_every_parameter_and_both_features(name):
     head = _build(name, training=True)
     (pair, source, target), _ = _batch([(5, 5), (6, 4)], 3)
     inputs = [values.requires_grad_() for part in (source, target) for values in (part.local, part.edge)]
-    LOSSES["false_matching"]()(head(pair, source, target), pair).backward()
+    build_loss(name)(head(pair, source, target), pair).backward()
     silent = [key for key, p in head.named_parameters() if p.grad is None or not p.grad.any()]
     assert not silent
     assert all(values.grad.isfinite().all() and values.grad.any() for values in inputs)
@@ -225,7 +236,7 @@ def test_same_seed_same_bits(name):
     states = []
     for _ in range(2):
         head = _build(name, torch.float32, training=True)
-        LOSSES["false_matching"]()(head(*batch), batch[0]).backward()
+        build_loss(name)(head(*batch), batch[0]).backward()
         states.append([*(p.detach() for p in head.parameters()), *(p.grad for p in head.parameters())])
     assert all(torch.equal(a, b) for a, b in zip(*states))
 

@@ -142,3 +142,28 @@ def test_an_augmented_run_goes_on_bit_for_bit(tiny, tmp_path, monkeypatch) -> No
         for name, one in (("plain", plain), ("augmented", experiment))
     ]
     assert losses[0] != losses[1]
+
+
+def test_affine_is_one_linear_map_a_graph_about_its_centre() -> None:
+    batch = make_batch((6, 5), (4, 7))
+    moved = augment("affine", 0.2, batch)
+    for before, after in zip((batch.pairs.source, batch.pairs.target), (moved.pairs.source, moved.pairs.target)):
+        for row, size in enumerate(before.sizes.tolist()):
+            old, new = before.points[row, :size].double(), after.points[row, :size].double()
+            torch.testing.assert_close(old.mean(0), new.mean(0), atol=1e-3, rtol=0)
+            offsets = old - old.mean(0)
+            linear = torch.linalg.lstsq(offsets, new - new.mean(0)).solution
+            torch.testing.assert_close(offsets @ linear, new - new.mean(0), atol=1e-3, rtol=0)
+            assert not torch.allclose(linear, torch.eye(2, dtype=linear.dtype), atol=0.01)
+            assert torch.equal(after.adjacency[row, :size, :size], delaunay(after.points[row, :size]))
+            assert not after.points[row, size:].any()
+
+
+def test_some_steps_see_all_keypoints_and_strangers(tiny) -> None:
+    changes = ["training.unfiltered=0.5", "training.strangers=3", "training.classes=2", "training.objects=2"]
+    experiment = tiny_experiment(tiny, changes)
+    run = create_run(tiny / "strangers", experiment, experiment.features.precision, 1)
+    sampler = build_trainer(run, lambda line: None).sampler
+    alone = [int((~batch.pairs.truth.any((1, 2))).sum()) for _, batch in map(sampler.sample, range(12))]
+    assert set(alone) == {0, 3}
+    assert 2 <= alone.count(3) <= 10

@@ -150,6 +150,18 @@ def sample_batch(
     raise ValueError(f"no two objects of a category make a pair under protocol {protocol!r}")
 
 
+def add_strangers(batch: BatchIndex, groups: Sequence[Group], *, seed: int, step: int, count: int) -> BatchIndex:
+    """The batch with up to `count` pairs more whose two objects are of different categories."""
+    category = np.concatenate([np.full(len(group.indices), number) for number, group in enumerate(groups)])
+    category = category[np.argsort(np.concatenate([group.indices for group in groups]))]
+    own = category[batch.objects]
+    candidates = np.argwhere(np.triu(own[:, None] != own[None, :]))
+    keys = mix(
+        hash_text("strangers", seed, step), candidates[:, 0].astype(np.uint64), candidates[:, 1].astype(np.uint64)
+    )
+    return BatchIndex(batch.objects, np.concatenate([batch.pairs, candidates[_smallest(keys, count)]]))
+
+
 def _draw(groups: Sequence[Group], key: int, classes: int, objects: int, protocol: str) -> BatchIndex:
     chosen = _smallest(mix(key, hash_texts(group.category for group in groups)), classes)
     places: list[NDArray[np.int64]] = []

@@ -14,6 +14,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class AugmentationSection(Section):
     """How much the pairs of a training batch are changed at random; 0 leaves them as they are."""
 
+    affine: NonNegativeFloat = 0.0
+    """Standard deviation of the entries of a linear map of a graph's keypoints: they turn, stretch and shear."""
     jitter: NonNegativeFloat = 0.0
     """Standard deviation, in pixels of the crop, by which keypoints are moved."""
     dropout: Share = 0.0
@@ -33,10 +35,14 @@ class TrainingSection(Section):
     """Categories in a batch."""
     objects: Annotated[int, Field(ge=2)] = 4
     """Objects of each category in a batch; all their pairs are trained on."""
+    unfiltered: Share = 0.0
+    """Share of the steps in which pairs keep all their keypoints, whatever `data.protocol` says."""
+    strangers: NonNegativeInt = 0
+    """Pairs of objects of different categories, which have nothing in common, in each of those steps."""
     flip: bool = False
     """Whether every object is also seen in a mirror, left and right in its keypoints' names exchanged."""
     augmentation: AugmentationSection = AugmentationSection()
-    """Changes of each batch at random: `jitter` moves keypoints (pixels), `dropout` leaves some out (share)."""
+    """Changes of each batch at random: `affine` maps, `jitter` moves, `dropout` leaves keypoints out."""
     optimiser: Literal["sgd", "adam", "adamw"] = "adamw"
     """AdamW decouples weight decay from the gradient, Adam does not."""
     learning_rate: PositiveFloat = 5e-4

@@ -43,6 +43,19 @@ class CosineAffinity(nn.Module):
         return scale * (normalise_rows(source) @ normalise_rows(target).mT)
 
 
+class ProjectedAffinity(nn.Module):
+    """Cosines of nodes after LayerNorm and a linear map, both the same for the two graphs."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.norm, self.project, self.cosine = nn.LayerNorm(channels), nn.Linear(channels, channels), CosineAffinity()
+
+    def forward(self, source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"]) -> Float[Tensor, "B N M"]:
+        """Scores of all pairs of nodes."""
+        scores: Tensor = self.cosine(*(self.project(self.norm(nodes)) for nodes in (source, target)))
+        return scores
+
+
 def divide_by_largest(scores: Float[Tensor, "B N M"], mask: Bool[Tensor, "B N M"]) -> Float[Tensor, "B N M"]:
     """Each pair's scores divided by its own largest one; left alone where that is not positive."""
     flat = scores.masked_fill(~mask, 0).flatten(1)

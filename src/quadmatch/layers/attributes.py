@@ -58,7 +58,8 @@ class NodeAttributes(nn.Module):
 
     Without a `width` they are concatenated, as the paper does: [B, N, channels + prior]. With one, each is
     mapped linearly to `width` and the two are added, after LayerNorm and dropout of the image features:
-    so the two coordinates are not drowned by a thousand features.
+    so the two coordinates are not drowned by a thousand features. In training, a share `erase` of the nodes
+    has no image features then, so that places have to tell what they are.
     """
 
     def __init__(
@@ -70,9 +71,10 @@ class NodeAttributes(nn.Module):
         frequencies: int = 0,
         width: int | None = None,
         dropout: float = 0.0,
+        erase: float = 0.0,
     ) -> None:
         super().__init__()
-        self.frame, self.frequencies = frame, frequencies
+        self.frame, self.frequencies, self.erase = frame, frequencies, erase
         self.places = (2 + 4 * frequencies) * (2 if frame == "both" else 1) if prior else 0
         self.channels = channels + self.places if width is None else width
         self.dropout = nn.Dropout(dropout)
@@ -99,4 +101,6 @@ class NodeAttributes(nn.Module):
         if self.project is None:
             return torch.cat([features, places], dim=-1)
         features = self.project(features)
+        if self.training and self.erase:
+            features = features * (torch.rand_like(features[..., :1]) >= self.erase)
         return features if self.place is None else features + self.place(places)

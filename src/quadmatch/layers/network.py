@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from quadmatch.graph import Graph, GraphPair
 from quadmatch.layers.affinity import divide_by_largest
 from quadmatch.layers.cross_graph import concatenate_other, join_graphs, join_nodes, split_nodes
+from quadmatch.layers.nodes import map_nodes
 from quadmatch.layers.structure import Kernel, weigh_adjacency
 from quadmatch.matching import Features, Matching, Stage
 from quadmatch.solvers.linear.sinkhorn import sinkhorn
@@ -34,6 +35,18 @@ class Assign(nn.Module):
         return sinkhorn(scores, mask, temperature=self.temperature, iterations=self.iterations)
 
 
+class Matchability(nn.Module):
+    """How sure each node is that it has a partner in the other graph, as a logit."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.LayerNorm(channels), nn.Linear(channels, 1))
+
+    def forward(self, nodes: Float[Tensor, "B N C"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N"]:
+        """A logit for each node, zero on padding."""
+        return map_nodes(self.layers, nodes, mask)[..., 0]
+
+
 class SiameseNetwork(nn.Module):
     """attributes ▸ (layer ▸ cross-graph step) × layers ▸ affinity ▸ assignment, as a head.
 
@@ -46,6 +59,8 @@ class SiameseNetwork(nn.Module):
     - `kernel`: weighs the edges by the features of their ends, for layers and for the constraint; None
       leaves them as they are. The first `plain_layers` see them unweighed.
     - `edges(attributes, adjacency)`: an adjacency that takes the place of the graphs' own, if given.
+    - `exchange`: without it layers are scored each, but there is no cross-graph step between them.
+    - `matchability(features, mask)`: whether each node has a partner at all, if given.
     - `correction`: the last layer's features correct the attributes, x + correction·f(x), as in BB-GM.
     """
 
@@ -61,12 +76,15 @@ class SiameseNetwork(nn.Module):
         plain_layers: int = 0,
         edges: nn.Module | None = None,
         correction: float | None = None,
+        exchange: bool = True,
+        matchability: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.attributes = attributes
         self.layers, self.affinities = nn.ModuleList(layers), nn.ModuleList(affinities)
         self.merges, self.assign = nn.ModuleList(merges), assign
         self.kernel, self.plain_layers, self.edges, self.correction = kernel, plain_layers, edges, correction
+        self.exchange, self.matchability = exchange, matchability
         if len(self.affinities) not in (1, len(self.layers)):
             found = f"{len(self.affinities)} affinities for {len(self.layers)} layers"
             raise ValueError(f"affinities must be one, or one for each layer; got {found}")
@@ -86,7 +104,8 @@ class SiameseNetwork(nn.Module):
             if len(self.affinities) > 1 and index + 1 < len(self.layers):
                 ours, theirs = split_nodes(features, rows, columns)
                 earlier.append(self.score(index, ours, theirs, mask))
-                inputs = join_nodes(*concatenate_other(ours, theirs, earlier[-1].assignment))
+                if self.exchange:
+                    inputs = join_nodes(*concatenate_other(ours, theirs, earlier[-1].assignment))
                 if self.merges:
                     features = inputs = self.merges[index](inputs, features, graph.mask)
         if self.correction is not None:
@@ -94,11 +113,21 @@ class SiameseNetwork(nn.Module):
         last = self.score(-1, *split_nodes(features, rows, columns), mask)
         structure = self.weigh(features, graph)
         a, b = structure[: len(mask), :rows, :rows], structure[len(mask) :, :columns, :columns]
-        return Matching(last.unary, last.assignment, a, b, tuple(earlier))
+        sure = self.find_partners(features, graph, rows, columns)
+        return Matching(last.unary, last.assignment, a, b, tuple(earlier), matchable=sure)
 
     def weigh(self, features: Float[Tensor, "B K C"], graph: Graph) -> Float[Tensor, "B K K"]:
         """The adjacency with edges weighted by the features of their ends."""
         return graph.adjacency if self.kernel is None else weigh_adjacency(features, graph.adjacency, self.kernel)
+
+    def find_partners(
+        self, features: Float[Tensor, "B2 K C"], graph: Graph, rows: int, columns: int
+    ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B M"]] | None:
+        """How sure the nodes of either graph are that they have a partner, if the network says so."""
+        if self.matchability is None:
+            return None
+        source, target = self.matchability(features, graph.mask).tensor_split(2)
+        return source[:, :rows], target[:, :columns]
 
     def score(
         self, index: int, source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"], mask: Bool[Tensor, "B N M"]

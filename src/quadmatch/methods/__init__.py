@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from quadmatch.methods.attention import build_attention
 from quadmatch.methods.bbgm import BBGM
 from quadmatch.methods.cie import build_cie
 from quadmatch.methods.dgm import build_compact, build_published
@@ -25,7 +26,10 @@ PCA_GM = "Wang, Yan, Yang: Learning Combinatorial Embedding Networks for Deep Gr
 LEARNING_GRAPHS = "Cho, Alahari, Ponce: Learning Graphs to Match, ICCV 2013"
 SOLVER = "Wang, Liu, Li, Jin, Hou, Ling: Learning Combinatorial Solver for Graph Matching, CVPR 2020"
 
+OURS = "quadmatch, with parts of Rolínek et al. 2020, Sarlin et al. 2020, Lin et al. 2023 and others"
+
 METHODS: dict[str, Method] = {
+    "attention": Method(build_attention, OURS, "contrastive", small={"width": 16, "heads": 2, "layers": 2}),
     "dgm1": Method(partial(build_compact, "gcn"), QCDGM, "false_matching", small={"width": 16, "frequencies": 2}),
     "dgm2": Method(partial(build_compact, "spline"), QCDGM, "false_matching", small={"width": 16}),
     "dgm1_paper": Method(partial(build_published, "paper", "gcn"), QCDGM, "false_matching"),

@@ -29,6 +29,12 @@ def jitter(pixels: float, construction: str) -> Augmentation:
         noise = torch.randn(graph.points.shape, generator=generator).to(graph.points)
         return _join(graph.points + pixels * noise, graph.mask, construction)
 
+    return _move_both(move)
+
+
+def _move_both(move: Callable[[Graph, torch.Generator], Graph]) -> Augmentation:
+    """The augmentation that changes either graph of each pair by itself."""
+
     def augment(stored: Stored, batch: PairBatch, generator: torch.Generator) -> tuple[Stored, PairBatch]:
         source, target = (move(graph, generator) for graph in (batch.pairs.source, batch.pairs.target))
         return stored, replace(batch, pairs=replace(batch.pairs, source=source, target=target))
@@ -69,7 +75,26 @@ def dropout(share: float, construction: str) -> Augmentation:
     return augment
 
 
-AUGMENTATIONS: dict[str, Callable[[float, str], Augmentation]] = {"jitter": jitter, "dropout": dropout}
+def affine(deviation: float, construction: str) -> Augmentation:
+    """Turn, stretch and shear the keypoints of each graph about their centre, and join them anew.
+
+    The linear map is the identity plus normal noise of this deviation. Features stay as they are.
+    """
+
+    def move(graph: Graph, generator: torch.Generator) -> Graph:
+        noise = torch.randn(len(graph.points), 2, 2, generator=generator).to(graph.points)
+        real = graph.mask[..., None].to(graph.points.dtype)
+        centre = (graph.points * real).sum(1, keepdim=True) / real.sum(1, keepdim=True).clamp(min=1)
+        return _join(graph.points + deviation * (graph.points - centre) @ noise, graph.mask, construction)
+
+    return _move_both(move)
+
+
+AUGMENTATIONS: dict[str, Callable[[float, str], Augmentation]] = {
+    "affine": affine,
+    "jitter": jitter,
+    "dropout": dropout,
+}
 """By the key of `training.augmentation`: from a strength and a graph construction to the augmentation."""
 
 

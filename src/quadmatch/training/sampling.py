@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int
 
 from quadmatch.datasets.annotation import Annotation
 from quadmatch.datasets.gathering import KeypointTable, gather_pairs, tabulate
-from quadmatch.datasets.pairs import Group, group_by_category, sample_batch
+from quadmatch.datasets.hashing import hash_text
+from quadmatch.datasets.pairs import BatchIndex, Group, add_strangers, group_by_category, sample_batch
 from quadmatch.experiments.build import open_store
 from quadmatch.experiments.reading import Experiment
 from quadmatch.experiments.schema import DataSection
@@ -40,21 +40,28 @@ class Sampler:
 
     def sample(self, step: int) -> tuple[Stored, PairBatch]:
         """The objects of a step, each once, and all their pairs."""
+        training, protocol = self.training, self.data.protocol
+        everything = hash_text("protocol", training.seed, step) < training.unfiltered * 2**64
+        if everything:
+            protocol = "unfiltered"
         drawn = sample_batch(
             self.groups,
-            seed=self.training.seed,
+            seed=training.seed,
             step=step,
-            classes=self.training.classes,
-            objects=self.training.objects,
-            protocol=self.data.protocol,
+            classes=training.classes,
+            objects=training.objects,
+            protocol=protocol,
         )
-        return self.gather(drawn.objects, drawn.pairs)
+        if everything and training.strangers:
+            drawn = add_strangers(drawn, self.groups, seed=training.seed, step=step, count=training.strangers)
+        return self.gather(drawn, protocol)
 
-    def gather(self, objects: Int[np.ndarray, " O"], pairs: Int[np.ndarray, "P 2"]) -> tuple[Stored, PairBatch]:
-        """What is kept of some objects, and pairs given by their places among these objects."""
-        source, target = pairs.T
+    def gather(self, drawn: BatchIndex, protocol: str) -> tuple[Stored, PairBatch]:
+        """What is kept of the objects that were drawn, and their pairs under a protocol."""
+        objects = drawn.objects
+        source, target = drawn.pairs.T
         batch = gather_pairs(
-            self.table, objects[source], objects[target], self.data.protocol, construction=self.data.construction
+            self.table, objects[source], objects[target], protocol, construction=self.data.construction
         )
         entries = [self.store.get(self.names[index]) for index in objects]
         device = torch.device(self.training.device)

@@ -1,0 +1,71 @@
+"""Attention against its formula, written out node by node."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from random_pairs import random_graph
+
+from quadmatch.graph import Graph
+from quadmatch.layers.attention import Attention, AttentionLayer, GeometricBias, relate_nodes
+
+
+def make_graph(*sizes: int) -> Graph:
+    generator = torch.Generator().manual_seed(0)
+    return Graph.cat([random_graph(size, generator) for size in sizes])
+
+
+def test_attention_is_its_formula_and_does_not_see_padding() -> None:
+    torch.manual_seed(0)
+    attention = Attention(8, 2).double()
+    nodes, others = torch.randn(2, 3, 8).double(), torch.randn(2, 5, 8).double()
+    mask, others_mask = torch.ones(2, 3, dtype=torch.bool), torch.arange(5) < torch.tensor([[5], [2]])
+    bias = torch.randn(2, 2, 3, 5).double()
+    found = attention(nodes, others, mask, others_mask, bias)
+    query = attention.query(nodes)
+    key, value = attention.memory(others).chunk(2, -1)
+    for b, count in enumerate((5, 2)):
+        parts = []
+        for head in range(2):
+            take = slice(4 * head, 4 * head + 4)
+            scores = query[b][:, take] @ key[b, :count, take].T / 2 + bias[b, head, :, :count]
+            parts.append(scores.softmax(-1) @ value[b, :count, take])
+        torch.testing.assert_close(found[b], attention.output(torch.cat(parts, -1)))
+
+
+def test_a_graph_without_nodes_is_attended_to_by_nothing() -> None:
+    attention = Attention(8, 2)
+    found = attention(torch.randn(1, 3, 8), torch.randn(1, 4, 8), torch.ones(1, 3) > 0, torch.zeros(1, 4) > 0)
+    torch.testing.assert_close(found, attention.output.bias.expand(1, 3, 8))
+
+
+def test_relations_are_offsets_distances_and_edges() -> None:
+    graph = make_graph(4)
+    related = relate_nodes(graph)[0]
+    offset = (graph.points[0, 1] - graph.points[0, 2]) / 256
+    torch.testing.assert_close(related[1, 2, :2], offset)
+    torch.testing.assert_close(related[1, 2, 2], (offset.square().sum() + 1e-6).sqrt())
+    assert torch.equal(related[..., 6] > 0, graph.adjacency[0] != 0)
+    moved = replace(graph, points=3 * graph.points + 40)
+    torch.testing.assert_close(relate_nodes(moved)[0][..., 3:6], related[..., 3:6])
+
+
+def test_a_bias_of_padding_is_zero() -> None:
+    graph = make_graph(5, 2)
+    bias = GeometricBias(3).double()(graph)
+    assert bias.shape == (2, 3, 5, 5)
+    assert not bias[1, :, 2:].any()
+    assert not bias[1, :, :, 2:].any()
+
+
+def test_a_layer_looks_at_the_other_graph_of_its_own_pair_only() -> None:
+    torch.manual_seed(0)
+    layer, graph = AttentionLayer(8, heads=2).double(), make_graph(4, 3, 4, 4)
+    inputs = torch.randn(4, 4, 8).double() * graph.mask[..., None]
+    before = layer(inputs, inputs, graph, graph.adjacency)
+    changed = inputs.clone()
+    changed[2] += 1.0  # the target of the first pair
+    after = layer(changed, changed, graph, graph.adjacency)
+    assert [not torch.equal(one, other) for one, other in zip(before, after)] == [True, False, True, False]
+    with pytest.raises(ValueError, match="multiple of heads"):
+        AttentionLayer(8, heads=3)

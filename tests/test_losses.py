@@ -1,6 +1,7 @@
 import itertools
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -15,6 +16,8 @@ from quadmatch.matching import Stage
 from quadmatch.solvers.linear.sinkhorn import sinkhorn
 
 FACTORIES = {**LOSSES, "released": lambda **options: false_matching(reading="released", **options)}
+# Its layers are compared by scores, of which none are best: they have tests of their own below.
+FACTORIES["contrastive"] = partial(LOSSES["contrastive"], earlier=0.0)
 every_loss = pytest.mark.parametrize("name", FACTORIES)
 seeds = st.integers(0, 1000)
 sizes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=4)
@@ -51,7 +54,7 @@ def _pick_best(x: torch.Tensor, n: int, m: int) -> set[tuple[int, int]]:
 def _compute_by_loops(name: str, matching: Matching, pair: GraphPair) -> float:
     """Each formula written out over pairs and entries."""
     per_pair, possible, known = [], 0, 0
-    all_wrong = all_missing = entropy = attention = offset = 0.0
+    all_wrong = all_missing = entropy = attention = offset = picking = 0.0
     for b in range(len(pair.truth)):
         n, m = int(pair.source.sizes[b]), int(pair.target.sizes[b])
         x, t, points = matching.assignment[b], pair.truth[b], pair.target.points[b] / 256
@@ -63,6 +66,7 @@ def _compute_by_loops(name: str, matching: Matching, pair: GraphPair) -> float:
             missing += 1 - p if t[i, j] else 0.0
             here = -math.log(p) if t[i, j] else -math.log(1 - p)
             entropy += here
+            picking -= math.log((p + 1e-6) / (1 + 1e-6)) if t[i, j] else 0.0
             attention += here if t[i, j] or (i, j) in picked else 0.0
         for i in range(n):
             if t[i].any():
@@ -81,6 +85,7 @@ def _compute_by_loops(name: str, matching: Matching, pair: GraphPair) -> float:
         "hungarian_attention": attention / count,
         "offset": offset / max(known, 1),
         "hamming": (all_wrong + all_missing) / count,
+        "contrastive": picking / max(known, 1),
     }[name]
 
 

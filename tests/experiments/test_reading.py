@@ -11,7 +11,7 @@ from quadmatch.experiments.reading import Experiment, ExperimentError, check_exp
 from quadmatch.experiments.shipped import list_experiments
 from quadmatch.methods import METHODS
 from quadmatch.models.runs import create_run, read_run
-from quadmatch.reproduce.willow import PEERS
+from quadmatch.reproduce.rows import PEERS
 
 MINIMAL = {"data": {"name": "willow"}, "head": {"method": "dgm1"}}
 TOML = '[data]\nname = "willow"\n[head]\nmethod = "dgm1"\n'
@@ -56,8 +56,8 @@ def test_shipped_experiments_are_valid(name: str) -> None:
 
 def test_what_the_paper_compares_with_is_trained_alike() -> None:
     ours = read_experiment("qcdgm1_willow")
-    for name in PEERS.values():
-        experiment = read_experiment(name)
+    for start in PEERS.values():
+        experiment = read_experiment(f"{start}_willow")
         assert (experiment.training, experiment.features, experiment.data) == (ours.training, ours.features, ours.data)
         assert experiment.loss.options.get("earlier", 0.0) == 0.0
 

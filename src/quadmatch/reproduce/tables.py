@@ -108,7 +108,7 @@ def read_published(table: str) -> tuple[str, dict[str, dict[str, float]]]:
     """
     text = (resources.files("quadmatch.reproduce") / "published.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(text)
-    rows = {}
+    rows: dict[str, dict[str, float]] = {}
     for content in (tables.get(f"{table}-elsewhere", {"rows": {}}), tables[table]):
         rows |= {name: dict(zip(content["columns"], figures)) for name, figures in content["rows"].items()}
     return tables[table]["title"], rows

@@ -25,11 +25,11 @@ UNCONSTRAINED = {"weight": 0.0}
 
 
 class Matcher(nn.Module):
-    """Stored activations of objects and a batch of their pairs in, matchings and permutations out.
+    """Features and a head: from stored activations of objects and a batch of their pairs to matchings.
 
     `features` maps what is stored for some objects to `Features`, one row an object; `head` is any head.
-    `constraint` is the quadratic constraint behind the head, if the network has one; `decoding` are the
-    keywords of `decode` for the discrete one, without which permutations are the Hungarian matches.
+    `constraint` is the quadratic constraint behind the head, if the network has one. `decoding` are the
+    keywords of `decode` for the discrete constraint; without them permutations are the Hungarian matches.
     `threshold` is the assignment below which a partial match leaves two nodes alone; `construction` joins a
     user's keypoints to a graph.
     """

@@ -47,6 +47,16 @@ def test_code_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.Monk
         METHODS.update(before)
 
 
+def test_a_method_with_a_constraint_and_its_experiment_take_few_lines() -> None:
+    """They are the first code and the first experiment of the page, and are run with the page's other code."""
+    blocks = BLOCK.findall((DOCS / "add-a-method.md").read_text(encoding="utf-8"))
+    method = next(text for kind, _, text in blocks if kind == "python")
+    experiment = next(text for kind, _, text in blocks if kind == "toml")
+    assert "cross_graph=True" in method
+    assert "[constraint]" in experiment
+    assert sum(bool(line.strip()) for line in (method + experiment).splitlines()) < 40
+
+
 def draw_measured(records: list[Path]) -> str:
     """The table of page "Which solver?", from records of `quadmatch bench solvers`."""
     lines = ["| what | size | ours | peer | ratio | required | met |", "|---|---|---|---|---|---|---|"]

@@ -1,6 +1,7 @@
 """The README's code runs as it stands, and what it links to is there."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,19 @@ def test_links_lead_somewhere() -> None:
         if not (page.parent / target).exists()
     ]
     assert not broken
+
+
+def test_the_citation_is_of_this_version_and_of_the_paper() -> None:
+    yaml = pytest.importorskip("yaml")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
+    (paper,) = citation["references"]
+    assert paper["title"] in README
+    assert paper["url"] in README
+
+
+def test_commands_to_install_work_from_a_clone() -> None:
+    """The package is on no index yet: `pip install 'quadmatch[…]'` fails for everyone."""
+    texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    assert not [path.name for path in texts if "pip install 'quadmatch" in path.read_text("utf-8")]

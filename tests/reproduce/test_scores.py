@@ -5,10 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from quadmatch.datasets.photo_pairs import list_photo_pairs
 from quadmatch.reproduce.items import Settings
-from quadmatch.reproduce.scores import EDGES, count_by_score, draw_shares, list_shares, score_strangers, score_views
+from quadmatch.reproduce.scores import (
+    EDGES,
+    count_by_score,
+    count_once,
+    draw_shares,
+    list_shares,
+    score_strangers,
+    score_views,
+)
 from quadmatch.result import MatchResult
 
 
@@ -39,6 +48,18 @@ def test_a_share_needs_enough_pairs() -> None:
     lines = list_shares(counts)
     assert lines[-1] == ["0.9 to 1.0", "75 (200)", "(29)"]
     assert list(draw_shares(counts).axes[0].lines[0].get_xdata()) == [0.95]
+
+
+def test_what_was_counted_is_read(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("quadmatch.models.load.load", lambda model: None)
+    settings = Settings(tmp_path)
+    scored = np.array([0.95, 0.1]), np.array([True, False])
+    counts = count_once("one", lambda matcher, settings: scored, "parameters", settings)
+    assert counts[0] == (1, 0)
+    assert counts[-1] == (1, 1)
+    assert count_once("one", None, "parameters", settings) == counts
+    with pytest.raises(TypeError):
+        count_once("one", None, "other parameters", settings)
 
 
 def test_no_pair_of_two_different_photographs_is_right(monkeypatch) -> None:

@@ -99,7 +99,7 @@ def prepare(
 ) -> Preparation:
     """Bring each archive of a data set into `root`/`name`, from a mirror or from its official address.
 
-    `download` None fetches only when no mirror is given. What cannot be had is named and no error.
+    `download` None fetches only when no mirror is given. An archive that cannot be had is named; it is no error.
     """
     if name not in ARCHIVES:
         raise ValueError(f"only {', '.join(ARCHIVES)} are prepared from archives, got {name!r}")

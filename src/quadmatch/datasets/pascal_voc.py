@@ -23,7 +23,7 @@ def pascal_voc(
 ) -> list[Annotation]:
     """The objects of a split that the field's filter leaves: 7,020 for training, 1,682 for testing.
 
-    Dropped are objects flagged difficult, occluded or truncated, and people in pictures after 2008. The crop
+    Objects flagged difficult, occluded or truncated are dropped, and people in pictures after 2008. The crop
     is the keypoints' `visible_bounds`; `outside` says whether keypoints out of it are kept or dropped.
     `exclude_2007` leaves out cars and motorbikes of 2007, which Willow's classes were taken from.
     """

@@ -30,7 +30,7 @@ def draw_assignment(
     title: str = "assignment",
     path: str | Path | None = None,
 ) -> Figure:
-    """The assignment matrix as a heat map; with `truth` the true matches are framed, with names nodes have them."""
+    """The assignment matrix as a heat map; `truth` frames the true matches, names label rows and columns."""
     values = to_numpy(result.assignment)
     n, m = values.shape
     figure, axes = _lay_out(n, m, title)

@@ -37,7 +37,7 @@ def evaluate(
     progress: Progress | None = None,
     loss: Loss | None = None,
 ) -> Evaluation:
-    """Match pairs of each class; what the frozen network gives is computed once an object.
+    """Match pairs of each class and count; the frozen network runs once for each object.
 
     `annotations` are the objects of the conditions' split, with its outliers. The list of pairs depends on the
     objects' names, the protocol and the seed alone. `progress` hears of objects extracted; `store` is where

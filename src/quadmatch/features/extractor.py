@@ -25,7 +25,7 @@ Level = Literal["frozen", "local", "full"]
 
 
 class FeatureExtractor(nn.Module):
-    """What the levels share: how kept arrays become padded Features, and what of the weights is saved."""
+    """What all levels share: kept arrays become padded Features, and trained weights are saved."""
 
     level: ClassVar[Level]
     layers: tuple[Layer, ...] = ()

@@ -29,19 +29,18 @@ def match_graphs(
 ) -> MatchResult | list[MatchResult]:
     """Match the nodes of `a` [n, n] to those of `b` [m, m] so that edges and node similarities agree.
 
-    It minimises weight·Σ (A_ij − B_p(i)p(j))² − (1 − weight)·Σ unary_ip(i) over matches p of every node of
-    the smaller graph, the sums over matched nodes. Graphs are adjacency matrices, weighted or not, directed
-    or not (numpy, torch, scipy sparse, rows of numbers), or networkx graphs (nodes in the order of
-    `graph.nodes`, attribute `weight`). Lists of graphs are matched pair by pair in one call, one result
-    each.
+    It minimises weight·Σ (A_ij − B_p(i)p(j))² − (1 − weight)·Σ unary_ip(i) over one-to-one matches p. Every
+    node of the smaller graph is matched, and the sums run over matched nodes. Graphs are adjacency matrices,
+    weighted or not, directed or not (numpy, torch, scipy sparse, rows of numbers), or networkx graphs (nodes in
+    the order of `graph.nodes`, attribute `weight`). Lists of graphs are matched pair by pair, one result each.
 
     - `unary` [n, m]: similarities of nodes, larger is more alike; any unit.
-    - `method`: `auto` searches as docs/match-graphs.md says; `frank_wolfe` gives a soft assignment through
-      which gradients flow to every tensor; the others are the solvers of that name.
+    - `method`: `auto` chooses by the size of the pair; `frank_wolfe` gives a soft assignment through which
+      gradients flow to every tensor; the others are the solvers of that name.
     - `partial`: nodes may stay unmatched; a match must keep more than `threshold` of the edges at its nodes.
-    - `weight`: of the edges against `unary`; by default both matter alike, whatever their units.
-    - `quality`: `fast` leaves out relaxations that are not needed for a start; `best` takes far longer than
-      `standard` and finds what that misses in hard pairs.
+    - `weight`: how much edges count against `unary`; by default both matter alike, whatever their units.
+    - `quality`: `fast` makes the shortest search; `best` takes far longer than `standard` and finds better
+      matches of hard pairs.
     - `temperature`: of `frank_wolfe`.
     - `time_limit`: seconds, of `auto`, after which the best so far is returned, its `converged` False; a step that
       has begun is finished, and compiling is not counted.

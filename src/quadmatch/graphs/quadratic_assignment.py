@@ -21,7 +21,7 @@ def quadratic_assignment(
 ) -> OptimizeResult:
     """Find a permutation p that makes Σ A_ij B_p(i)p(j) = trace(Aᵀ P B Pᵀ) small, or large with `maximize`.
 
-    `A` and `B` are n×n array-likes, asymmetric and with a diagonal if need be.
+    `A` and `B` are n×n array-likes; they may be asymmetric and have a diagonal.
     `method`: "auto" relaxes and searches, "tabu" (or "local_search") only searches, "faq" and "2opt" are
     scipy's, "soft" relaxes with soft steps, for noisy copies of a graph ("frank_wolfe" is its older name).
     `options`: scipy's `maximize`, `partial_match`, `rng`, `P0`, `shuffle_input`, `maxiter`, `tol` and

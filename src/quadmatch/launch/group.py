@@ -69,7 +69,7 @@ def is_launched() -> bool:
 
 @contextmanager
 def join_group(seconds: float = 60.0) -> Iterator[Team]:
-    """Within: the team that this process was launched for; it waits so many seconds for the other ranks.
+    """A context with the team that this process was launched for; waits so many seconds for the other ranks.
 
     Messages go by gloo, those between GPUs by NCCL. A process that was not launched is a team alone.
     """

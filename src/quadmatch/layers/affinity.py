@@ -15,8 +15,8 @@ from quadmatch.layers.structure import normalise_rows
 class BilinearAffinity(nn.Module):
     """`s = P_A (W + Wᵀ)/2 P_Bᵀ`; W starts at the identity plus U(±1/√channels).
 
-    The paper's K_p = exp(s) is the positive matrix that a log-domain Sinkhorn at temperature 1 takes
-    s for, so that the exponential never has to be evaluated, nor can overflow.
+    The paper's K_p is exp(s). Sinkhorn in log domain at temperature 1 takes s itself, so the exponential
+    is never computed and cannot overflow.
     """
 
     def __init__(self, channels: int) -> None:

@@ -109,8 +109,8 @@ class QuadraticStep(nn.Module):
 class QuadraticConstraint(nn.Module):
     """A head around a head: the inner head's matching under the quadratic constraint.
 
-    The options are those of `QuadraticStep`, or one that is made already is given. Trained, the gradient
-    flows through the constraint into the inner head and into what it gives as structures; the discrete form
+    The options are those of `QuadraticStep`; a step that is made already may be given instead. In training,
+    gradients flow through the constraint into the inner head and into its structures. The discrete form
     is in `decode`.
     """
 

@@ -65,7 +65,8 @@ def read_aliases() -> dict[str, str]:
 def load(name_or_path: str | os.PathLike[str] = DEFAULT, *, precision: str | None = None) -> Matcher:
     """A shipped model by name, a trained one by its run folder, or an exported one by its file.
 
-    `precision` is the number format of the convolutions, as in `bfloat16,channels_last,2`; else measured.
+    `precision` is the number format of the convolutions, as in `bfloat16,channels_last,2`; without it the
+    fastest is measured.
     """
     if os.fspath(name_or_path) == DEFAULT:
         return build_default(precision)

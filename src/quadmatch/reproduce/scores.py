@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,7 @@ EDGES = (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Ends of the ranges of scores."""
 DETECTED, NEAR = 40, 8.0
 """Corners that are sought in each picture, and pixels of 384 within which one is at the right place."""
-OBJECT_PAIRS, PHOTO_PAIRS = 15, 4
+OBJECT_PAIRS, PHOTO_PAIRS = 10, 3
 """Pairs of each class of Pascal VOC, and of each photograph."""
 FEW = 30
 """Pairs that a range needs for a percentage."""
@@ -29,25 +31,41 @@ Scored = tuple[Float[np.ndarray, " P"], Bool[np.ndarray, " P"]]
 
 def make_scores(settings: Settings) -> Output:
     """The default model on pictures of one kind, of one thing, and of two things that have nothing in common."""
-    from quadmatch.models.load import DEFAULT, load
+    from quadmatch.models.load import DEFAULT
     from quadmatch.reproduce.reuse import hash_model
 
-    matcher = load(DEFAULT)
     uses = {
         "same kind, all keypoints, all matched": score_objects,
         "same thing, detected points": score_views,
         "nothing in common, detected points": score_strangers,
     }
-    found = {name: uses[name](matcher, settings) for name in settings.follow(list(uses), str)}
-    counts = {name: count_by_score(*scored) for name, scored in found.items()}
+    parameters = hash_model(DEFAULT)
+    steps = settings.follow(list(uses), lambda name: name)
+    counts = {name: count_once(name, uses[name], parameters, settings) for name in steps}
     return Output(
         title="Pairs that are right, by their score",
         caption=f"model {DEFAULT}; percent right (pairs); photographs of scikit-image's train and validation part, "
         f"{DETECTED} corners each, partial, right within {NEAR:.0f} of 384 pixels; Pascal VOC validation, unfiltered",
         lines=list_shares(counts),
-        record={"model": DEFAULT, "parameters": hash_model(DEFAULT), "edges": EDGES, "counts": counts},
+        record={"model": DEFAULT, "parameters": parameters, "edges": EDGES, "counts": counts},
         picture=draw_shares(counts),
     )
+
+
+def count_once(
+    name: str, score: Callable[[Matcher, Settings], Scored], parameters: str, settings: Settings
+) -> list[tuple[int, int]]:
+    """Pairs and right pairs in each range of scores, made or read: what was killed goes on."""
+    from quadmatch.files import write_json
+    from quadmatch.models.load import DEFAULT, load
+
+    numbers = EDGES, DETECTED, NEAR, OBJECT_PAIRS, PHOTO_PAIRS, settings.quick, settings.split
+    digest = hashlib.sha256(repr((name, parameters, numbers)).encode()).hexdigest()[:16]
+    path = settings.out / DEFAULT / "scores" / f"{digest}.json"
+    if not path.is_file():
+        found = count_by_score(*score(load(DEFAULT), settings))
+        write_json(path, {"use": name, "counts": found}, make_folder=True)
+    return [(pairs, right) for pairs, right in json.loads(path.read_text(encoding="utf-8"))["counts"]]
 
 
 def score_objects(matcher: Matcher, settings: Settings) -> Scored:

@@ -130,7 +130,7 @@ def _say_nothing(line: str) -> None:
 
 @contextmanager
 def reproducible(threads: int) -> Iterator[None]:
-    """Within: that many threads, and sums in a fixed order; afterwards all as before, random numbers too."""
+    """A context with that many threads and sums in a fixed order; it restores all settings at its end."""
     before, mode = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     settings: Any = torch.utils.deterministic
     filled = settings.fill_uninitialized_memory

@@ -51,9 +51,9 @@ class Alone:
 
 
 def share(team: Team, compute: Callable[[], Any]) -> Any:
-    """What `compute` gives on rank 0, which is the only one to call it, on every rank; it must be JSON.
+    """Call `compute` on rank 0 only, and give its result, which must be JSON, to every rank.
 
-    An error on rank 0 is raised there and stops the other ranks too, which would wait for ever else.
+    An error on rank 0 is raised there and stops the other ranks too; else they would wait for ever.
     """
     answer = {}
     try:

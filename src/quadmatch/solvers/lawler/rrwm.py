@@ -22,7 +22,7 @@ def rrwm(
     sinkhorn_iterations: int = 20,
     tolerance: float = 1e-5,
 ) -> Float[Tensor, "B N M"]:
-    """Where a random walk on the association graph of two graphs stays, a soft assignment that sums to one.
+    """How often a random walk on the association graph of two graphs visits each pair: sums to one.
 
     Each step walks, V ← K·V/‖K·V‖₁, then jumps with probability `alpha` to the one-to-one reweighting of
     where it is, Sinkhorn of beta·V/max V (M. Cho, J. Lee and K. M. Lee, "Reweighted random walks for graph

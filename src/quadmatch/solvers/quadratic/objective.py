@@ -29,7 +29,7 @@ def quadratic_objective(
     weight: float,
     masked_residual: bool = False,
 ) -> Float[Tensor, " B"]:
-    """weight·‖A − XBXᵀ‖² − (1 − weight)·Σ unary∘X of each pair; masked, the norm is over edges of A alone."""
+    """weight·‖A − XBXᵀ‖² − (1 − weight)·Σ unary∘X of each pair; `masked_residual` counts only edges of A."""
     residual = source - assignment @ target @ assignment.transpose(1, 2)
     residual = residual.where(source != 0, 0) if masked_residual else residual
     return weight * residual.square().sum((1, 2)) - (1 - weight) * (unary * assignment).sum((1, 2))

@@ -22,8 +22,9 @@ def cache(tmp_path, monkeypatch):
 class Machine:
     """Stands for a processor: seconds for each format on one thread, and how threads help."""
 
-    def __init__(self, contiguous=1.0, channels_last=0.7, bfloat16=5.0, best_threads=4):
-        self.seconds = {"contiguous": contiguous, "channels_last": channels_last, "bfloat16": bfloat16}
+    def __init__(self, contiguous=1.0, channels_last=0.7, winograd=0.9, bfloat16=5.0, best_threads=4):
+        self.seconds = {"contiguous": contiguous, "channels_last": channels_last, "winograd": winograd}
+        self.seconds["bfloat16"] = bfloat16
         self.best_threads, self.asked = best_threads, []
 
     def __call__(self, candidate, patience):
@@ -37,7 +38,10 @@ class Machine:
     ("machine", "expected"),
     [
         (Machine(), "float32,channels_last,4"),
-        (Machine(channels_last=1.2), "float32,contiguous,4"),
+        (Machine(channels_last=1.2, winograd=1.1), "float32,contiguous,4"),
+        (Machine(winograd=0.4), "float32,winograd,4"),
+        (Machine(winograd=0.4, bfloat16=0.35), "float32,winograd,4"),
+        (Machine(winograd=0.4, bfloat16=0.3), "bfloat16,channels_last,4"),
         (Machine(bfloat16=0.25), "bfloat16,channels_last,4"),
         (Machine(bfloat16=0.65), "float32,channels_last,4"),  # A little faster is not worth the digits.
         (Machine(best_threads=2), "float32,channels_last,2"),
@@ -108,9 +112,9 @@ def test_argument_over_variable_over_measurement(monkeypatch):
 
 
 def test_text_is_read_back():
-    for text in ("bfloat16,channels_last,2", "float32,contiguous,1"):
+    for text in ("bfloat16,channels_last,2", "float32,contiguous,1", "float32,winograd,2"):
         assert str(parse_precision(text)) == text
-    for text in ("float16", "float32,0", "bfloat16;2", ""):
+    for text in ("float16", "float32,0", "bfloat16;2", "", "bfloat16,winograd"):
         with pytest.raises(ValueError, match="precision"):
             parse_precision(text)
 

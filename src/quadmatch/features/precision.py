@@ -1,7 +1,8 @@
-"""Number format, memory format and threads of the convolutions, chosen by measuring.
+"""Number format, form and threads of the convolutions, chosen by measuring.
 
 bfloat16 makes some processors three times faster and others eight times slower, and nothing that a processor
-says about itself tells which; a few hundred milliseconds of convolutions do.
+says about itself tells which; a few hundred milliseconds of convolutions do. The same holds for the form: direct,
+with either order in memory, or by Winograd's tiles.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ import torch
 from torch import Tensor, nn
 
 from quadmatch.features.weights import cache_folder
+from quadmatch.features.winograd import tile_convolutions
 from quadmatch.files import write_json
 from quadmatch.machine import name_processor
 
 NumberFormat = Literal["float32", "bfloat16"]
-MemoryFormat = Literal["contiguous", "channels_last"]
+MemoryFormat = Literal["contiguous", "channels_last", "winograd"]
 M = TypeVar("M", bound=nn.Module)
 
 VARIABLE = "QUADMATCH_PRECISION"
-CACHED_NAME = "precision.json"
+CACHED_NAME = "precision-2.json"
+"""Its number rises with new candidates: a choice among fewer is not taken over."""
 WORTHWHILE = 1.3
 """bfloat16 has errors of some 10⁻³, so it must be this much faster to be chosen."""
 
@@ -38,6 +41,7 @@ class Precision:
 
     number: NumberFormat = "float32"
     memory: MemoryFormat = "channels_last"
+    """How they are laid out; `winograd` is channels last too, and computed by tiles where nothing is trained."""
     threads: int = 1
     origin: str = "given"
     """Why this one: who gave it, or what was measured."""
@@ -53,6 +57,11 @@ class Precision:
     def prepare(self, module: M) -> M:
         """Lay out a module's weights in the memory format, in place."""
         return module.to(memory_format=self._layout())  # type: ignore[call-overload, no-any-return]
+
+    def freeze(self, module: M) -> M:
+        """As `prepare`, for a module that is never trained, which may be computed otherwise."""
+        prepared = self.prepare(module.requires_grad_(False).eval())
+        return tile_convolutions(prepared) if self.memory == "winograd" else prepared
 
     def arrange(self, images: Tensor) -> Tensor:
         """Lay out a batch of images in the memory format."""
@@ -74,7 +83,7 @@ class Precision:
         return torch.autocast(device, torch.bfloat16, enabled=self.number == "bfloat16")
 
     def _layout(self) -> torch.memory_format:
-        return torch.channels_last if self.memory == "channels_last" else torch.contiguous_format
+        return torch.contiguous_format if self.memory == "contiguous" else torch.channels_last
 
 
 def parse_precision(text: str, *, origin: str = "given") -> Precision:
@@ -90,6 +99,8 @@ def parse_precision(text: str, *, origin: str = "given") -> Precision:
         else:
             allowed = ", ".join((*get_args(NumberFormat), *get_args(MemoryFormat)))
             raise ValueError(f"precision {text!r}: {word!r} is neither one of {allowed} nor a number of threads")
+    if (number, memory) == ("bfloat16", "winograd"):
+        raise ValueError(f"precision {text!r}: winograd is for float32; bfloat16 would lose too many digits in it")
     return Precision(cast(NumberFormat, number), cast(MemoryFormat, memory), threads, origin)
 
 
@@ -128,6 +139,7 @@ def _compare(measure: Callable[[Precision, float], float]) -> Precision:
         return seconds[candidate]
 
     attempt(Precision("float32", "channels_last", 1))
+    attempt(Precision("float32", "winograd", 1))
     best = min(seconds, key=seconds.__getitem__)
     if attempt(reduced) * WORTHWHILE < seconds[best]:
         best = reduced
@@ -147,7 +159,7 @@ def measure_seconds(candidate: Precision, patience: float) -> float:
     images = torch.randn(2, 128, 32, 32, generator=generator)
     times: list[float] = []
     with torch.inference_mode(), candidate.running():
-        block, images = candidate.prepare(block), candidate.arrange(images)
+        block, images = candidate.freeze(block), candidate.arrange(images)
         while len(times) < 5:
             start = perf_counter()
             block(images)

@@ -24,7 +24,7 @@ class Trunk:
         with torch.device("meta"):  # Nothing is drawn at random that would be overwritten.
             network = VGG16(last)
         network.load_state_dict({key: state[key] for key in network.state_dict()}, assign=True)
-        self.network = precision.prepare(network.requires_grad_(False).eval())
+        self.network = precision.freeze(network)
         self.precision = precision
 
     def run(self, images: UInt8[Tensor, "B S S 3"], wanted: Collection[Layer]) -> dict[Layer, Tensor]:

@@ -242,9 +242,9 @@ def test_another_decoding_is_used_instead_of_the_models_own(invoke, tiny, table,
         "quadmatch.matcher.decode", lambda *given, **options: used.append(options) or decode(*given, **options)
     )
     settings = Settings(tmp_path, root=tiny / "data", say=lambda line: None)
-    changed = replace(table.rows["untrained"], constraint=True, decoding={"algorithm": "released", "weight": 0.3})
+    changed = replace(table.rows["untrained"], constraint=True, decoding={"weight": 0.3, "iterations": 2})
     reproduce_row(table, changed, None, settings)
-    assert {(one["algorithm"], one["weight"]) for one in used} == {("released", 0.3)}
+    assert {(one["iterations"], one["weight"]) for one in used} == {(2, 0.3)}
 
 
 def test_a_model_is_known_by_its_content_not_by_its_name(tiny, tmp_path) -> None:

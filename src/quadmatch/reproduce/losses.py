@@ -60,7 +60,7 @@ def train_all(settings: Settings) -> dict[str, Log]:
     from quadmatch.training.log import read_log
     from quadmatch.training.trainer import TrainingError
 
-    logs = {}
+    logs: dict[str, Log] = {}
     for name in settings.follow(list(LOSSES), str):
         row = Row(EXPERIMENT, changes=CHANGES + LOSSES[name])
         try:

@@ -72,13 +72,9 @@ class Matcher(nn.Module):
         """
         used = matching if constraint else matching.release()
         used = used.gate() if partial else used
-        solution = decode(
-            used,
-            batch.pairs.mask,
-            threshold=self.threshold if partial else None,
-            iterations=limit_iterations(*batch.pairs.truth.shape[1:]),
-            **(UNCONSTRAINED if self.decoding is None or not constraint else self.decoding),
-        )
+        options: dict[str, Any] = {"iterations": limit_iterations(*batch.pairs.truth.shape[1:])}
+        options |= UNCONSTRAINED if self.decoding is None or not constraint else self.decoding
+        solution = decode(used, batch.pairs.mask, threshold=self.threshold if partial else None, **options)
         if not partial:
             return solution
         return replace(solution, assignment=solution.assignment * (used.assignment >= self.threshold))

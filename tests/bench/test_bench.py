@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from quadmatch import bench
-from quadmatch.bench import batch, graphs, qaplib, report, scaling
+from quadmatch.bench import batch, graphs, methods, qaplib, report, scaling
 from quadmatch.cli import app
 
 
@@ -16,6 +16,13 @@ def test_every_bench_has_a_run() -> None:
 
     for module in bench.BENCHES.values():
         assert callable(import_module(module).run)
+
+
+def test_heads_are_timed_with_their_own_constraint_and_loss() -> None:
+    row = methods.compare("qcgmn_voc", rounds=1)
+    assert row["ratio"] == pytest.approx(row["ours"] / row["peer"])
+    assert row["met"] is (row["ratio"] >= 0.2)
+    assert "qcgmn_voc" in row["name"]
 
 
 def test_correlated_graphs_have_the_share_and_correlation_they_are_asked_for() -> None:

@@ -225,6 +225,15 @@ def test_an_evaluation_is_reused_only_if_all_that_it_depends_on_is_the_same(
     evaluate(outliers=2, outlier_kind="uniform")
     assert len(made) == 10
     assert evaluate() == first
+    (kept,) = [path for path in (tmp_path / "out").rglob("*.json") if json.loads(path.read_text()) == first]
+    kept.write_text(
+        json.dumps({key: value for key, value in first.items() if key != "by_pair"})
+    )  # of an earlier version
+    assert "by_pair" not in evaluate()
+    again = evaluate_once("vgg16", "willow", Conditions("validation", pairs=3), settings, by_pair=True)
+    assert again["by_pair"] == first["by_pair"]
+    assert len(made) == 11
+    first, made[:] = again, made[:10]
     assert evaluate(settings=replace(settings, root=moved)) == first  # the same objects elsewhere
     assert evaluate("other", {"least": 2})["options"] == {"least": 2}
     assert len(made) == 10
@@ -242,9 +251,9 @@ def test_another_decoding_is_used_instead_of_the_models_own(invoke, tiny, table,
         "quadmatch.matcher.decode", lambda *given, **options: used.append(options) or decode(*given, **options)
     )
     settings = Settings(tmp_path, root=tiny / "data", say=lambda line: None)
-    changed = replace(table.rows["untrained"], constraint=True, decoding={"algorithm": "released", "weight": 0.3})
+    changed = replace(table.rows["untrained"], constraint=True, decoding={"weight": 0.3, "iterations": 2})
     reproduce_row(table, changed, None, settings)
-    assert {(one["algorithm"], one["weight"]) for one in used} == {("released", 0.3)}
+    assert {(one["iterations"], one["weight"]) for one in used} == {(2, 0.3)}
 
 
 def test_a_model_is_known_by_its_content_not_by_its_name(tiny, tmp_path) -> None:
@@ -309,7 +318,7 @@ def test_a_table_of_more_methods_than_classes_has_a_line_a_method(monkeypatch, t
     scores = {"accuracy": 50.0}
     result = {"classes": {"Car": scores, "Duck": scores}, "mean": scores, "dataset": "willow", "split": "test"}
     result |= {"protocol": "intersection", "pairs": 5, "pairs_hash": "0"}
-    monkeypatch.setattr("quadmatch.reproduce.tables.reproduce_row", lambda *arguments: result)
+    monkeypatch.setattr("quadmatch.reproduce.tables.reproduce_row", lambda *arguments, **options: result)
     settings = Settings(tmp_path, say=lambda line: None)
     rows = {name: Row("pca_willow", paper=name) for name in ("PCA", "GMN")}
     few = make_table(replace(ITEMS["willow"], rows={"PCA": rows["PCA"]}), settings)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from quadmatch.datasets.annotation import Annotation
 from quadmatch.datasets.gathering import gather_pairs, tabulate
@@ -21,7 +22,7 @@ from quadmatch.graph import PairBatch
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
 from quadmatch.losses import false_matching
 from quadmatch.matcher import Matcher
-from quadmatch.matching import EDGE, LOCAL, Features
+from quadmatch.matching import EDGE, LOCAL, Features, Loss
 from quadmatch.methods import METHODS
 from quadmatch.training.optimisation import build_optimiser
 
@@ -65,8 +66,8 @@ def make_step(matcher: Matcher, stored: Stored, batch: PairBatch) -> Callable[[]
     return step
 
 
-def make_head_step(method: str, pairs: int, fewest: int, most: int, **options: Any) -> Callable[[], None]:
-    """One training step of a head alone, on features that are given."""
+def draw_pairs(pairs: int, fewest: int, most: int) -> tuple[PairBatch, tuple[Features, Features]]:
+    """Pairs of random keypoints, all of which have partners, and random features of them."""
     random = np.random.default_rng(0)
     counts = np.linspace(fewest, most, pairs).round().astype(int)
     annotations = []
@@ -85,8 +86,19 @@ def make_head_step(method: str, pairs: int, fewest: int, most: int, **options: A
         return Features({LOCAL: local, EDGE: edge}, torch.zeros(pairs, 512))
 
     nodes = batch.pairs.mask.shape[1:]
-    features = draw(nodes[0]), draw(nodes[1])
-    head, loss = QuadraticConstraint(METHODS[method](**options), outer=1), false_matching()
+    return batch, (draw(nodes[0]), draw(nodes[1]))
+
+
+def make_head_step(method: str, pairs: int, fewest: int, most: int, **options: Any) -> Callable[[], None]:
+    """One training step of a head under the constraint alone, on features that are given."""
+    head = QuadraticConstraint(METHODS[method](**options), outer=1)
+    return train_head(head, false_matching(), *draw_pairs(pairs, fewest, most))
+
+
+def train_head(
+    head: nn.Module, loss: Loss, batch: PairBatch, features: tuple[Features, Features]
+) -> Callable[[], None]:
+    """One training step of any head with any loss, on features that are given."""
     optimiser = build_optimiser(head, TrainingSection())
 
     def step() -> None:

@@ -54,7 +54,8 @@ def evaluate(
     if store is None:
         store = FeatureStore.open(cache_folder() / "features", extractor.key)
     entries = dict(zip(used, fill_store(store, extractor, [annotations[i] for i in used], progress=progress)))
-    counts, losses = {}, []
+    counts: dict[str, Counts] = {}
+    losses: list[float] = []
     training = matcher.training
     matcher.eval()
     try:

@@ -7,6 +7,7 @@ from quadmatch.reproduce.items import Figure, Table
 
 ITEMS: dict[str, Table | Figure] = {
     "willow": willow.TABLE,
+    "willow-iterations": willow.ITERATIONS,
     "willow-constraint": willow.CONSTRAINT,
     "willow-readings": willow.READINGS,
     "voc-reduced": voc.REDUCED,

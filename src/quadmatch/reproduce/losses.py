@@ -15,13 +15,13 @@ LOSSES = {
     "false matching": ("loss.name=false_matching", "loss.options={alpha=2.0, beta=0.1}"),
 }
 """By name, as changes of the experiment; none is weighed on earlier layers, so that only the loss differs."""
-STEPS, MEASURED, WINDOW = 600, 50, 5
+STEPS, MEASURED, WINDOW = 300, 25, 5
 """Steps of a run, steps between measurements on the validation split, and logged batches that a point averages."""
 CHANGES = (
     *BUDGET,
     f"training.steps={STEPS}",
     f"training.validate_every={MEASURED}",
-    "training.log_every=10",
+    "training.log_every=5",
     "training.average_decay=0.0",
     "head.options.dropout=0.0",
 )

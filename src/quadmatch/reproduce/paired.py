@@ -61,5 +61,5 @@ def _weigh_gains(name: str, first: Sequence[Result], second: Sequence[Result]) -
     """What each pair of a class adds to the first row's gain in points of that class's accuracy."""
     ours, theirs = (np.mean([one["by_pair"][name]["right"] for one in row], axis=0) for row in (first, second))
     true = np.asarray(first[0]["by_pair"][name]["true"], dtype=np.float64)
-    gains: np.ndarray = 100 * (ours - theirs) / max(true.sum(), 1.0)
+    gains: Float[np.ndarray, " P"] = 100 * (ours - theirs) / max(true.sum(), 1.0)
     return gains

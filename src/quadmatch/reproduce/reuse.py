@@ -86,8 +86,10 @@ def evaluate_once(
     conditions: Conditions,
     settings: Settings,
     options: Mapping[str, Any] | None = None,
+    *,
+    by_pair: bool = False,
 ) -> dict[str, Any]:
-    """The evaluation of a model on a data set as JSON, made or read."""
+    """The evaluation of a model on a data set as JSON, made or read; `by_pair`: one that has every pair's counts."""
     from quadmatch.files import write_json
 
     data = choose_data(model, dataset, settings.root, options)
@@ -97,7 +99,8 @@ def evaluate_once(
     path = folder / "evaluations" / f"{name}.json"
     if path.is_file():
         known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return known
+        if not by_pair or "by_pair" in known:  # Those of earlier versions have none.
+            return known
     settings.say(f"evaluating {folder.name}: {path.stem}")
     found = try_model(model, data, conditions)
     result = found.to_json() | {"by_pair": found.list_pairs()}
@@ -115,7 +118,6 @@ def name_evaluation(model: str | Path, data: DataSection, conditions: Conditions
         "objects": _hash_objects(data.model_dump_json(), conditions.split),
         "conditions": asdict(conditions),
         "version": find_version(),
-        "kept": "by_pair",
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -52,7 +52,9 @@ def make_table(table: Table, settings: Settings) -> Output:
     ]
     results: dict[str, list[dict[str, Any]]] = {}
     for label, seed in settings.follow(steps, lambda one: one[0] + _name_seed(one[1])):
-        results.setdefault(label, []).append(reproduce_row(table, table.rows[label], seed, settings))
+        compared = any(label in pair for pair in table.compared)
+        found = reproduce_row(table, table.rows[label], seed, settings, by_pair=compared)
+        results.setdefault(label, []).append(found)
     rows = []
     for label, row in table.rows.items():
         figures = [
@@ -66,9 +68,9 @@ def make_table(table: Table, settings: Settings) -> Output:
     if len(lines[0]) > len(lines):  # More methods than classes: a line a method is easier to read.
         lines, totals = [list(line) for line in zip(*lines)], 0
     caption = describe_conditions(first, seeds, settings) + (f". {table.note}" if table.note else "")
-    compared = compare_all(table, results)
-    record["compared"] = {name: asdict(one) for name, one in compared.items()}
-    caption += "".join(f"\n\n{name}: {one}." for name, one in compared.items())
+    comparisons = compare_all(table, results)
+    record["compared"] = {name: asdict(one) for name, one in comparisons.items()}
+    caption += "".join(f"\n\n{name}: {one}." for name, one in comparisons.items())
     return Output(title, caption, lines, record, totals=totals)
 
 
@@ -85,7 +87,9 @@ def _name_seed(seed: int | None) -> str:
     return "" if seed is None else f", seed {seed}"
 
 
-def reproduce_row(table: Table, row: Row, seed: int | None, settings: Settings) -> dict[str, Any]:
+def reproduce_row(
+    table: Table, row: Row, seed: int | None, settings: Settings, *, by_pair: bool = False
+) -> dict[str, Any]:
     """The evaluation of a row's model, which is trained with that seed unless it is there already."""
     conditions = Conditions(
         split=settings.split or table.split,
@@ -98,7 +102,8 @@ def reproduce_row(table: Table, row: Row, seed: int | None, settings: Settings) 
     model: str | Path | None = row.model
     if model is None:
         model = train(row, seed or 0, conditions.split, settings)
-    return evaluate_once(model, table.dataset, conditions, settings, table.options) | {"training_seed": seed}
+    found = evaluate_once(model, table.dataset, conditions, settings, table.options, by_pair=by_pair)
+    return found | {"training_seed": seed}
 
 
 def read_published(table: str) -> tuple[str, dict[str, dict[str, float]]]:

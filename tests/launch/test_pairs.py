@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import quadmatch.own_images.bulk as many
 from quadmatch.cli import app
-from quadmatch.launch.cluster import Cluster, ClusterError, count_workers, knock
+from quadmatch.launch.cluster import Cluster, ClusterError, count_workers, knock, load_ray
 from quadmatch.launch.pairs import match_on_ray
 from quadmatch.models.load import load
 from quadmatch.own_images.answer import Settings
@@ -52,6 +52,7 @@ def expected(pairs) -> bytes:
 @pytest.fixture(scope="module")
 def nodes():
     """A cluster of two machines, both of them this one, with a processor each."""
+    load_ray()
     from ray.cluster_utils import Cluster as Nodes
 
     made = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})

@@ -22,6 +22,7 @@ IMAGES = {
     "evaluation": "quadmatch.bench.evaluation",
     "training": "quadmatch.bench.training",
     "together": "quadmatch.bench.together",
+    "bulk": "quadmatch.bench.bulk",
 }
 """Each a module with `run() -> list[Row]`; `qaplib` needs a folder."""
 BENCHES = SOLVERS | IMAGES

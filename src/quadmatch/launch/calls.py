@@ -47,6 +47,11 @@ def _share_out(workers: Workers, calls: Sequence[tuple[Any, ...]], names: Sequen
         while workers.idle and left:
             place, arguments = left.pop()
             workers.give(Job(place, names[place], "call", arguments))
-        if done := workers.wait():
+        if (done := workers.wait()) is None:
+            continue
+        place = int(str(done.key))
+        if done.lost:
+            left.append((place, calls[place]))
+        else:
             missing -= 1
-            yield int(str(done.key)), done.small
+            yield place, done.small

@@ -58,6 +58,7 @@ def load_ray() -> Any:
     """Ray, or what to install; nothing is told to its makers unless the user wants it."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Else it warns of its own next version.
+    os.environ.setdefault("RAY_worker_niceness", "0")  # Else a busy machine leaves nothing to the workers.
     try:
         import ray
     except ImportError as error:
@@ -68,8 +69,8 @@ def load_ray() -> Any:
 def _connect(ray: Any, cluster: Cluster, threads: int, memory: int) -> None:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if cluster.address is None:
-        cpus = max(threads * (cluster.workers or 1), os.cpu_count() or 1 if cluster.workers is None else 0)
-        options |= {"address": "local", "num_cpus": cpus, "include_dashboard": False}
+        count = cluster.workers or max(1, count_processors() // threads)
+        options |= {"address": "local", "num_cpus": count * threads, "include_dashboard": False}
         options |= {"object_store_memory": memory + LEAST_STORE}
     else:
         knock(find_address(cluster.address))
@@ -80,6 +81,11 @@ def _connect(ray: Any, cluster: Cluster, threads: int, memory: int) -> None:
         ray.shutdown()
         where = "on this machine" if cluster.address is None else f"at {cluster.address}"
         raise ClusterError(f"cannot use Ray {where}: {shorten(error)}") from None
+
+
+def count_processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def find_address(address: str) -> str:

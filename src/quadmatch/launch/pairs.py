@@ -7,7 +7,7 @@ that matches a group takes them. What a group comes to is what the engine `local
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,7 +50,7 @@ class Desk:
 def match_on_ray(cluster: Cluster) -> Engine:
     """The engine of a cluster."""
 
-    def run(work: Work, report: Report) -> Iterator[Lines]:
+    def run(work: Work, report: Report) -> Generator[Lines, None, None]:
         arguments = Desk, work.load, work.folder, work.settings
         with (
             join_cluster(cluster, work.memory) as count,
@@ -70,7 +70,7 @@ class Schedule:
         self.kept: dict[Named, Any] = {}
         """References of pictures that were prepared."""
         self.sizes: dict[Named, int] = {}
-        self.asked: dict[Named, list[int]] = {}
+        self.asked: dict[Named, set[int]] = {}
         """Pictures to prepare, each with the groups that wait for it."""
         self.pictures: deque[Named] = deque()
         self.ready: deque[int] = deque()
@@ -97,14 +97,18 @@ class Schedule:
             self._release(group[-1].number, self.groups[begun - 1][-1].number)
 
     def _begin(self, number: int) -> None:
-        """Ask for what a group needs."""
-        group = self.groups[number]
-        self.names[number] = list(dict.fromkeys(named for row in group for named in (row.a, row.b)))
+        """Take note of what a group needs."""
+        pictures = (named for row in self.groups[number] for named in (row.a, row.b))
+        self.names[number] = list(dict.fromkeys(pictures))
+        self._check(number)
+
+    def _check(self, number: int) -> None:
+        """Ask for the pictures that a group lacks; one that lacks none is ready."""
         missing = [named for named in self.names[number] if named not in self.kept]
         for named in missing:
             if named not in self.asked:
                 self.pictures.append(named)
-            self.asked.setdefault(named, []).append(number)
+            self.asked.setdefault(named, set()).add(number)
         if not missing:
             self.ready.append(number)
 
@@ -114,7 +118,7 @@ class Schedule:
             number = self.ready.popleft()
             names, group = self.names[number], self.groups[number]
             if any(named not in self.kept for named in names):
-                self._begin(number)  # It was lost while the group waited.
+                self._check(number)  # It was lost while the group waited.
                 continue
             arguments = (group, names, *(self.kept[named] for named in names))
             self.workers.give(Job(number, f"rows {group[0].number} to {group[-1].number}", "match", arguments))
@@ -123,19 +127,21 @@ class Schedule:
             self.workers.give(Job(named, f"the picture {hide_secrets(named[0])}", "prepare", (named,)))
 
     def _take(self, done: Done) -> None:
-        if isinstance(done.key, int):
+        """Keep what was done, and see what it makes possible; what was lost is asked for again."""
+        key: Any = done.key
+        if isinstance(key, int):
             if done.lost:
-                self._forget_lost(done.key)
-                self._begin(done.key)
+                self._forget_lost(key)
+                self._check(key)
             else:
-                self.done[done.key] = done.small
-            return
-        named: Any = done.key
-        self.kept[named], self.sizes[named] = done.large, done.small or 0
-        self.report.prepared += done.small is not None
-        for number in self.asked.pop(named):
-            if all(one in self.kept for one in self.names[number]):
-                self.ready.append(number)
+                self.done[key] = done.small
+        elif done.lost:
+            self.pictures.appendleft(key)
+        else:
+            self.kept[key], self.sizes[key] = done.large, done.small or 0
+            self.report.prepared += done.small is not None
+            for number in sorted(self.asked.pop(key)):
+                self._check(number)
 
     def _release(self, written: int, begun: int) -> None:
         """Forget what no pair needs that is not written yet, and what does not fit."""

@@ -62,6 +62,7 @@ class Workers:
 
     def __init__(self, count: int, threads: int, make: Callable[..., Any], *arguments: Any) -> None:
         self.ray, self.count, self.threads, self.recipe = load_ray(), count, threads, (make, *arguments)
+        self.actor = self.ray.remote(Worker).options(num_cpus=threads)
         self.idle: list[Any] = []
         self.busy: dict[Any, tuple[Any, Any, Job | None]] = {}
         """By the reference of the small result: the worker, the large one's reference, and the job, if it is one."""
@@ -103,8 +104,7 @@ class Workers:
         return done if done.key is not None else None
 
     def _add(self) -> None:
-        actor = self.ray.remote(Worker).options(num_cpus=self.threads)
-        worker = actor.remote(self.threads)
+        worker = self.actor.remote(self.threads)
         large, small = worker.start.options(num_returns=2).remote(*self.recipe)
         self.busy[small] = worker, large, None
 
@@ -113,21 +113,20 @@ class Workers:
         small = self._wait_for_one()
         worker, large, job = self.busy.pop(small)
         errors = self.ray.exceptions
+        key = job.key if job else None
         try:
             result = self.ray.get(small)
-        except errors.RayActorError as error:
+        except (errors.RayActorError, errors.OutOfMemoryError, errors.NodeDiedError) as error:
+            self.ray.kill(worker)  # Who does not answer may still be there.
             return self._replace(job, error)
         except errors.ObjectLostError:
             self.idle.append(worker)
-            return Done(job.key if job else None, lost=True)
+            return Done(key, lost=True)
         except errors.RayTaskError as error:
-            if not isinstance(error.cause, errors.ObjectLostError):
-                raise _unwrap(error) from None
-            self.idle.append(worker)
-            return Done(job.key if job else None, lost=True)
+            raise _unwrap(error) from None
         self.idle.append(worker)
         self.failures = 0
-        return Done(job.key if job else None, large, result)
+        return Done(key, large, result)
 
     def _wait_for_one(self) -> Any:
         """The reference of a small result that is there; who can never start is not waited for."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -54,17 +54,24 @@ def match_many(
         report = Report(len(rows), len(done), list_errors(done), count_pictures(rows[len(done) :]))
         settings = replace(settings, precision=precision or settings.precision)
         groups = [rows[start : start + TOGETHER] for start in range(len(done), len(rows), TOGETHER)]
-        written = len(done)
         if progress:
-            progress(written, len(rows))
-        for lines in engine(Work(groups, folder, load, settings, memory), report) if groups else ():
-            file.write("".join(f"{dump_line(line)}\n" for line in lines).encode(errors="backslashreplace"))
-            settle(file)
-            report.errors += list_errors(lines)
-            written += len(lines)
-            if progress:
-                progress(written, len(rows))
+            progress(len(done), len(rows))
+        if groups:
+            with closing(engine(Work(groups, folder, load, settings, memory), report)) as parts:
+                _write(file, parts, report, progress)
     return report
+
+
+def _write(file: IO[bytes], parts: Iterable[Lines], report: Report, progress: Progress | None) -> None:
+    """Add each group's lines to the file, on the disk itself, and take note of what is wrong in them."""
+    written = report.resumed
+    for lines in parts:
+        file.write("".join(f"{dump_line(line)}\n" for line in lines).encode(errors="backslashreplace"))
+        settle(file)
+        report.errors += list_errors(lines)
+        written += len(lines)
+        if progress:
+            progress(written, report.pairs)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,11 +45,11 @@ class Work:
     """Bytes of features that may be kept for pairs to come."""
 
 
-Engine = Callable[[Work, Report], Iterator[Lines]]
+Engine = Callable[[Work, Report], Generator[Lines, None, None]]
 """Gives the lines of each group, in order, and counts in the report what it prepared."""
 
 
-def match_here(work: Work, report: Report) -> Iterator[Lines]:
+def match_here(work: Work, report: Report) -> Generator[Lines, None, None]:
     """The engine of one process: one group after the other."""
     matcher = work.load(work.settings.model, work.settings.precision)
     settings = record_precision(work.settings, matcher)

@@ -17,6 +17,8 @@ from quadmatch.reproduce.reuse import evaluate_once, train
 
 KEPT = ("training_seed", "pairs_hash", "date", "hardware", "commit", "precision", "seconds")
 """What a table's record says of each evaluation besides its mean."""
+Step = tuple[str, int | None]
+"""A row by its label, and the seed that it is trained with, if it is."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,8 @@ def make_table(table: Table, settings: Settings) -> Output:
     """Train and evaluate every row for every seed, or reuse what is there."""
     title, published = read_published(table.published)
     seeds = settings.count_seeds(table.seeds)
-    steps = [
-        (label, seed) for label, row in table.rows.items() for seed in (range(seeds) if row.experiment else [None])
-    ]
     results: dict[str, list[dict[str, Any]]] = {}
-    for label, seed in settings.follow(steps, lambda one: one[0] + _name_seed(one[1])):
+    for label, seed in settings.follow(list_steps(table, settings), lambda one: one[0] + name_seed(one[1])):
         results.setdefault(label, []).append(reproduce_row(table, table.rows[label], seed, settings))
     rows = []
     for label, row in table.rows.items():
@@ -81,7 +80,14 @@ def compare_all(table: Table, results: Mapping[str, Sequence[Mapping[str, Any]]]
     }
 
 
-def _name_seed(seed: int | None) -> str:
+def list_steps(table: Table, settings: Settings) -> list[Step]:
+    """What is trained and evaluated for a table, in the order of its rows."""
+    seeds = range(settings.count_seeds(table.seeds))
+    return [(label, seed) for label, row in table.rows.items() for seed in (seeds if row.experiment else [None])]
+
+
+def name_seed(seed: int | None) -> str:
+    """How a seed is told after a row's label."""
     return "" if seed is None else f", seed {seed}"
 
 

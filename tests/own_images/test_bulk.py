@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import quadmatch.models.load
 import quadmatch.own_images.bulk as many
+import quadmatch.own_images.groups as groups
 from quadmatch.cli import app
 from quadmatch.own_images.answer import Settings, read_schema
 from quadmatch.own_images.kept import Kept, measure
@@ -118,21 +119,22 @@ sys.path.insert(0, {tests!r})
 from own_pictures import make_matcher
 
 import quadmatch.own_images.bulk as many
+import quadmatch.own_images.engine as engine
 import quadmatch.models.load
 from quadmatch.cli import app
 
 quadmatch.models.load.load = lambda name="default", precision=None: make_matcher()
 many.TOGETHER = 4
-match_group = many._match_group
+match_group = engine.match_group
 
 
-def wait_after_one(matcher, kept, group, settings):
+def wait_after_one(matcher, find, group, settings):
     if group[0].number > 1:  # However late the kill comes, it comes after the first group.
         time.sleep(600)
-    return match_group(matcher, kept, group, settings)
+    return match_group(matcher, find, group, settings)
 
 
-many._match_group = wait_after_one
+engine.match_group = wait_after_one
 app({words!r})
 """
 
@@ -185,8 +187,8 @@ def test_only_the_groups_that_are_missing_are_matched(place, monkeypatch) -> Non
     whole = out.read_bytes()
     out.write_bytes(b"".join(whole.splitlines(keepends=True)[:9]))
     seen = []
-    match = many.match_kept
-    monkeypatch.setattr(many, "match_kept", lambda m, pairs, **o: seen.append(len(pairs)) or match(m, pairs, **o))
+    match = groups.match_kept
+    monkeypatch.setattr(groups, "match_kept", lambda m, pairs, **o: seen.append(len(pairs)) or match(m, pairs, **o))
     run(place)
     assert sum(seen) == 3
     assert out.read_bytes() == whole
@@ -248,14 +250,14 @@ def test_what_is_needed_latest_is_dropped_first(place) -> None:
 
 
 def test_a_group_that_fails_is_tried_pair_by_pair(place, monkeypatch) -> None:
-    match = many.match_kept
+    match = groups.match_kept
 
     def fail(matcher, pairs, **options):
         if len(pairs) > 1 or (pairs and pairs[0][0] is pairs[0][1]):
             raise RuntimeError("can't allocate memory")
         return match(matcher, pairs, **options)
 
-    monkeypatch.setattr(many, "match_kept", fail)
+    monkeypatch.setattr(groups, "match_kept", fail)
     out = place / "o.jsonl"
     report = many.match_many(make_rows([(0, 1), (2, 2), (1, 3)]), place, out, lambda *_: make_matcher(), Settings())
     assert report.errors == [(2, "can't allocate memory")]

@@ -23,6 +23,7 @@ IMAGES = {
     "training": "quadmatch.bench.training",
     "together": "quadmatch.bench.together",
     "methods": "quadmatch.bench.methods",
+    "bulk": "quadmatch.bench.bulk",
 }
 """Each a module with `run() -> list[Row]`; `qaplib` needs a folder."""
 BENCHES = SOLVERS | IMAGES

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quadmatch.commands.engine_options import Address, Engine, Workers, choose_cluster
 from quadmatch.commands.picture_options import Constraint, Detect, Model, Partial
 from quadmatch.commands.printing import Quiet
+
+if TYPE_CHECKING:
+    from quadmatch.own_images.engine import Report
 
 SHOWN = 50
 """Errors that are listed; all are in the file."""
@@ -16,14 +20,19 @@ SHOWN = 50
 
 def match_many(
     pairs: Annotated[
-        Path, typer.Argument(help="CSV of image_a,points_a,image_b,points_b[,box_a,box_b]; paths from its folder.")
+        str, typer.Argument(help="CSV of image_a,points_a,image_b,points_b[,box_a,box_b]; paths from its folder.")
     ],
-    out: Annotated[Path, typer.Option(help="One line of JSON a pair; what it has is not done again.")],
+    out: Annotated[
+        Path, typer.Option(help="One line of JSON a pair, or a table (.parquet); what it has is not done again.")
+    ],
     model: Model = "default",
     detect: Detect = None,
     partial: Partial = None,
     constraint: Constraint = True,
     memory: Annotated[float, typer.Option(min=0, help="Gigabytes of features that are kept.")] = 1.0,
+    engine: Engine = "local",
+    address: Address = None,
+    workers: Workers = None,
     quiet: Quiet = False,
 ) -> None:
     """Match many pairs, each picture's features computed once; goes on where it was stopped."""
@@ -39,21 +48,38 @@ def match_many(
     find_model(model)
     from quadmatch.own_images.answer import Settings
     from quadmatch.own_images.bulk import match_many as run
+    from quadmatch.own_images.engine import match_here
+    from quadmatch.own_images.places import find_folder
+
+    cluster = choose_cluster(engine, address, workers)
+    chosen = match_here
+    if cluster is not None:
+        from quadmatch.launch.pairs import match_on_ray
+
+        chosen = match_on_ray(cluster)
 
     columns = TextColumn("pairs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
         task = bar.add_task("pairs", total=len(rows))
         report = run(
             rows,
-            pairs.parent,
+            find_folder(pairs),
             out,
             lambda name, precision: load(name, precision=precision),
             Settings(model, partial, constraint, detect),
             memory=int(memory * 2**30),
             progress=lambda done, total: bar.update(task, completed=done, total=total),
+            engine=chosen,
         )
+    _tell(report, out, quiet)
+
+
+def _tell(report: Report, out: Path, quiet: bool) -> None:
+    """Say what came of the list, and end with an error if a pair has one."""
     if report.resumed and not quiet:
         typer.echo(f"{report.resumed} pairs were there already")
+    if not quiet and report.pictures:
+        typer.echo(f"{report.pictures} pictures, features computed of {report.prepared}")
     if not quiet:
         typer.echo(f"{report.pairs - len(report.errors)} of {report.pairs} pairs matched, written to {out}")
     if report.errors:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from quadmatch.commands.engine_options import Address, Engine, Workers, choose_cluster
 from quadmatch.commands.printing import STANDARD, Json, Quiet, check_json, write_result
 from quadmatch.reproduce import ITEMS
 
@@ -27,6 +28,9 @@ def reproduce(
         list[str] | None, typer.Option("--set", help="Of every experiment, as in training.threads=2.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of runs and results; what is there is reused.")] = Path("results"),
+    engine: Engine = "local",
+    address: Address = None,
+    workers: Workers = None,
     json: Json = None,
     quiet: Quiet = False,
 ) -> None:
@@ -34,7 +38,7 @@ def reproduce(
     from rich.console import Console
 
     from quadmatch.drawing.tables import draw_table
-    from quadmatch.reproduce.items import Output, Settings
+    from quadmatch.reproduce.items import Figure, Output, Settings
     from quadmatch.reproduce.making import ALL, choose_item, reproduce_all, reproduce_item
 
     check_json(json)
@@ -50,7 +54,10 @@ def reproduce(
         quick=quick,
         changes=tuple(changes or ()),
         say=lambda line: progress.print(line, highlight=False, markup=False),
+        cluster=choose_cluster(engine, address, workers),
     )
+    if settings.cluster is not None and isinstance(chosen, Figure):
+        raise ValueError(f"{item} is a figure, which one process makes: --engine ray shares out the rows of a table")
 
     def show(made: Output) -> None:
         if made.lines:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 from quadmatch.files import check_target, settle, take_lock
 from quadmatch.matcher import Matcher
-from quadmatch.own_images.answer import Settings, describe_match, dump_line
-from quadmatch.own_images.kept import MEMORY, Kept, Ready, match_kept
+from quadmatch.own_images.answer import Settings, dump_line
+from quadmatch.own_images.engine import Engine, Lines, Report, Work, match_here
+from quadmatch.own_images.kept import MEMORY
 from quadmatch.own_images.pair_lists import Row
-from quadmatch.result import MatchResult
+from quadmatch.own_images.parquet import check_parquet, is_parquet, name_lines, read_parquet, write_parquet
+from quadmatch.own_images.places import Folder
 
 TOGETHER = 32
 """Pairs that are matched, and written, together; a run that was killed goes on at the next such group."""
@@ -22,105 +25,89 @@ TOGETHER = 32
 Progress = Callable[[int, int], None]
 
 
-@dataclass
-class Report:
-    """What came of a list of pairs."""
-
-    pairs: int
-    resumed: int
-    """Pairs that were done before."""
-    errors: list[tuple[int, str]] = field(default_factory=list)
-    """Row and message of each pair that could not be matched."""
-    prepared: int = 0
-    """Pictures whose features were computed."""
-
-
 def match_many(
     rows: Sequence[Row],
-    folder: Path,
+    folder: Folder,
     out: Path,
     load: Callable[[str, str | None], Matcher],
     settings: Settings,
     *,
     memory: int = MEMORY,
     progress: Progress | None = None,
+    engine: Engine = match_here,
 ) -> Report:
     """Match the pairs and write a line for each, in order; what `out` has already is not done again.
 
-    `load` gives the matcher from a model's name and a precision. Paths of the rows are below `folder`.
+    `load` gives the matcher from a model's name and a precision. Names in the rows are relative to `folder`. A table
+    (`.parquet`) is made of a file of lines when all are there.
     """
-    check_target(out)
-    with out.open("ab") as file:
-        take_lock(file, f"another process is writing {out}: wait for it, or name another file")
-        return _go_on(rows, folder, out, file, load, settings, memory, progress)
-
-
-def _go_on(
-    rows: Sequence[Row],
-    folder: Path,
-    out: Path,
-    file: IO[bytes],
-    load: Callable[[str, str | None], Matcher],
-    settings: Settings,
-    memory: int,
-    progress: Progress | None,
-) -> Report:
-    """Match what `out` has not, and add it to `file`, which is `out` and nobody else's."""
-    done, precision = resume(out, rows, settings)
-    report = Report(len(rows), len(done))
-    report.errors += [(line["row"], line["error"]) for line in done if "error" in line]
-    if progress:
-        progress(len(done), len(rows))
-    if len(done) == len(rows):
+    if is_parquet(out):
+        if known := _read_table(out, rows, settings):
+            return known
+        lines = name_lines(out)
+        report = match_many(rows, folder, lines, load, settings, memory=memory, progress=progress, engine=engine)
+        write_parquet(lines, out)
+        lines.unlink()
         return report
-    matcher = load(settings.model, precision or settings.precision)
-    settings = replace(settings, precision=str(getattr(matcher.features, "precision", "unknown")))
-    kept = Kept(matcher, rows[len(done) :], folder, settings.detect, memory)
-    for start in range(len(done), len(rows), TOGETHER):
-        group = rows[start : start + TOGETHER]
-        lines = list(_match_group(matcher, kept, group, settings))
-        file.write("".join(f"{dump_line(line)}\n" for line in lines).encode(errors="backslashreplace"))
-        settle(file)
-        report.errors += [(line["row"], line["error"]) for line in lines if "error" in line]
+    with open_lines(out) as file:
+        done, precision = resume(out, rows, settings)
+        report = Report(len(rows), len(done), list_errors(done), count_pictures(rows[len(done) :]))
+        settings = replace(settings, precision=precision or settings.precision)
+        groups = [rows[start : start + TOGETHER] for start in range(len(done), len(rows), TOGETHER)]
         if progress:
-            progress(start + len(group), len(rows))
-    report.prepared = kept.prepared
+            progress(len(done), len(rows))
+        if groups:
+            with closing(engine(Work(groups, folder, load, settings, memory), report)) as parts:
+                _write(file, parts, report, progress)
     return report
 
 
-def _match_group(matcher: Matcher, kept: Kept, group: Sequence[Row], settings: Settings) -> Iterator[dict[str, Any]]:
-    """The lines of some pairs, whose features are computed first."""
-    ready: dict[int, tuple[Ready, Ready]] = {}
-    found: dict[int, MatchResult | str] = {}
-    for row in group:
+def _write(file: IO[bytes], parts: Iterable[Lines], report: Report, progress: Progress | None) -> None:
+    """Add each group's lines to the file, on the disk itself, and take note of what is wrong in them."""
+    written = report.resumed
+    for lines in parts:
+        file.write("".join(f"{dump_line(line)}\n" for line in lines).encode(errors="backslashreplace"))
+        settle(file)
+        report.errors += list_errors(lines)
+        written += len(lines)
+        if progress:
+            progress(written, report.pairs)
+
+
+@contextmanager
+def open_lines(out: Path) -> Iterator[IO[bytes]]:
+    """The file that lines are added to, this process's alone; one that was made for them and got none is removed."""
+    check_target(out)
+    made = not out.exists()
+    with out.open("ab") as file:
+        take_lock(file, f"another process is writing {out}: wait for it, or name another file")
         try:
-            ready[row.number] = kept.get(row.a), kept.get(row.b)
-        except (ValueError, TypeError, OSError, MemoryError) as error:
-            found[row.number] = str(error) or type(error).__name__
-    for partial in (False, True):
-        chosen = [number for number, ((a, _), (b, _)) in ready.items() if settings.is_partial(a, b) == partial]
-        pairs = [ready[number] for number in chosen]
-        found |= zip(chosen, _try(matcher, pairs, partial, settings.constraint))
-    kept.release(group[-1].number)
-    for row in group:
-        result = found[row.number]
-        if isinstance(result, str):
-            yield row.to_json() | settings.to_json() | {"error": result}
-        else:
-            (a, _), (b, _) = ready[row.number]
-            yield {"row": row.number} | describe_match(result, a, b, settings)
+            yield file
+        except BaseException:
+            if made and not os.fstat(file.fileno()).st_size:
+                out.unlink()
+            raise
 
 
-def _try(
-    matcher: Matcher, pairs: Sequence[tuple[Ready, Ready]], partial: bool, constraint: bool
-) -> list[MatchResult | str]:
-    """Results, or what is wrong: where a group fails (memory, say), each pair alone."""
-    try:
-        return [*match_kept(matcher, pairs, partial=partial, constraint=constraint)]
-    except (ValueError, RuntimeError, MemoryError) as error:
-        if len(pairs) == 1:
-            return [str(error) or type(error).__name__]
-    return [one for pair in pairs for one in _try(matcher, [pair], partial, constraint)]
+def _read_table(out: Path, rows: Sequence[Row], settings: Settings) -> Report | None:
+    """The report of a table that is there already, if it is of these pairs and settings."""
+    check_parquet(out)
+    if not out.exists():
+        return None
+    done = check_lines(out, [*read_parquet(out)], rows, settings)
+    if len(done) < len(rows):
+        raise ValueError(f"{out} has {len(done)} pairs, fewer than the {len(rows)} of this list: name another")
+    return Report(len(rows), len(done), list_errors(done))
+
+
+def list_errors(lines: Sequence[dict[str, Any]]) -> list[tuple[int, str]]:
+    """Row and message of each pair that could not be matched."""
+    return [(line["row"], line["error"]) for line in lines if "error" in line]
+
+
+def count_pictures(rows: Sequence[Row]) -> int:
+    """Different pictures, with their keypoints and boxes, in some pairs."""
+    return len({named for row in rows for named in (row.a, row.b)})
 
 
 def resume(out: Path, rows: Sequence[Row], settings: Settings) -> tuple[list[dict[str, Any]], str | None]:
@@ -132,15 +119,20 @@ def resume(out: Path, rows: Sequence[Row], settings: Settings) -> tuple[list[dic
     if not whole and not b'{"row": 1, '.startswith(content[:11]):
         raise ValueError(f"{out} is not a file that this command wrote: name another")
     # Not splitlines: a text in the line may hold other characters that Python takes for the end of a line.
-    lines = [_check_line(out, line, row, settings) for line, row in zip(whole.split(b"\n"), rows) if line]
-    count = whole.count(b"\n")
-    if count > len(rows):
-        raise ValueError(f"{out} has {count} lines, more than the {len(rows)} pairs of this list: name another")
+    lines = check_lines(out, whole.split(b"\n")[:-1], rows, settings)
     kept = len(lines) if len(lines) == len(rows) else len(lines) // TOGETHER * TOGETHER
     size = sum(len(line) + 1 for line in whole.split(b"\n")[:kept])
     if size < len(content):
         os.truncate(out, size)
     return lines[:kept], lines[0]["precision"] if lines else None
+
+
+def check_lines(out: Path, lines: Sequence[bytes], rows: Sequence[Row], settings: Settings) -> Lines:
+    """What an earlier run wrote, if it is of these pairs and these settings."""
+    done = [_check_line(out, line, row, settings) for line, row in zip(lines, rows)]
+    if len(lines) > len(rows):
+        raise ValueError(f"{out} has {len(lines)} lines, more than the {len(rows)} pairs of this list: name another")
+    return done
 
 
 def _check_line(out: Path, line: bytes, row: Row, settings: Settings) -> dict[str, Any]:

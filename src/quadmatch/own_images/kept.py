@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -17,6 +16,7 @@ from quadmatch.matcher import Matcher
 from quadmatch.matching import Features
 from quadmatch.own_images.loading import load_picture
 from quadmatch.own_images.pair_lists import Named, Row
+from quadmatch.own_images.places import Folder
 from quadmatch.result import MatchResult
 
 MEMORY = 2**30
@@ -26,6 +26,37 @@ Ready = tuple[Picture, Prepared]
 """A picture that can be matched."""
 
 
+class Uses:
+    """When each picture of a list of pairs is needed: by the numbers of the pairs that it is in."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.rows: dict[Named, deque[int]] = {}
+        for row in rows:
+            for named in dict.fromkeys((row.a, row.b)):
+                self.rows.setdefault(named, deque()).append(row.number)
+
+    def choose_dropped(self, number: int, sizes: Mapping[Named, int], memory: int, started: int = 0) -> list[Named]:
+        """Of pictures of some bytes those that no pair after this one needs, and what exceeds `memory`, latest first.
+
+        Pairs up to `started` are being worked on: what they need stays.
+        """
+        total, dropped, later = 0, [], []
+        for named, size in sizes.items():
+            uses = self.rows[named]
+            while uses and uses[0] <= number:
+                uses.popleft()
+            if not uses:
+                dropped.append(named)
+                continue
+            total += size
+            later += [named] if uses[0] > started else []
+        later.sort(key=lambda named: self.rows[named][0])
+        while later and total > memory:
+            dropped.append(later.pop())
+            total -= sizes[dropped[-1]]
+        return dropped
+
+
 class Kept:
     """Pictures of a list of pairs with their features: made when first needed, dropped after their last use.
 
@@ -33,57 +64,44 @@ class Kept:
     """
 
     def __init__(
-        self, matcher: Matcher, rows: Iterable[Row], folder: Path, count: int | None = None, memory: int = MEMORY
+        self, matcher: Matcher, rows: Iterable[Row], folder: Folder, count: int | None = None, memory: int = MEMORY
     ) -> None:
         self.matcher, self.folder, self.count, self.memory = matcher, folder, count, memory
-        self.kept: dict[Named, Ready | Exception] = {}
-        self.uses: dict[Named, deque[int]] = {}
+        self.kept: dict[Named, Ready | str] = {}
+        self.uses = Uses(rows)
         self.prepared = 0
-        for row in rows:
-            for named in dict.fromkeys((row.a, row.b)):
-                self.uses.setdefault(named, deque()).append(row.number)
 
-    def get(self, named: Named) -> Ready:
-        """The picture with its features; the same error each time where there is one."""
+    def get(self, named: Named) -> Ready | str:
+        """The picture with its features, or what is wrong with it."""
         if named not in self.kept:
-            try:
-                self.kept[named] = self._prepare(*named)
-            except (ValueError, TypeError, OSError, MemoryError) as error:
-                self.kept[named] = error
-        found = self.kept[named]
-        if isinstance(found, Exception):
-            raise found.with_traceback(None)
-        return found
-
-    def _prepare(self, image: str, points: str | None, box: str | None) -> Ready:
-        if not image:
-            raise ValueError("the name of a picture is empty")
-        picture = load_picture(image, points, box, count=self.count, folder=self.folder)
-        # One picture at a time: what goes through a network beside it would change its last bits.
-        prepared = self.matcher.prepare([picture])[0]
-        self.prepared += 1
-        return replace(picture, image=None), condense(self.matcher, prepared)
+            self.kept[named] = prepare_picture(self.matcher, named, self.folder, self.count)
+            self.prepared += not isinstance(self.kept[named], str)
+        return self.kept[named]
 
     def release(self, number: int) -> None:
         """Forget what no pair after this one needs, and what does not fit."""
         sizes = {named: measure(one) for named, one in self.kept.items()}
-        total = sum(sizes.values())
-        for named in list(self.kept):
-            uses = self.uses[named]
-            while uses and uses[0] <= number:
-                uses.popleft()
-            if not uses:
-                del self.kept[named]
-                total -= sizes[named]
-        latest = sorted(self.kept, key=lambda named: self.uses[named][0])
-        while total > self.memory:
-            total -= sizes[latest[-1]]
-            del self.kept[latest.pop()]
+        for named in self.uses.choose_dropped(number, sizes, self.memory):
+            del self.kept[named]
 
 
-def measure(ready: Ready | Exception) -> int:
+def prepare_picture(matcher: Matcher, named: Named, folder: Folder, count: int | None) -> Ready | str:
+    """A picture of a list with its features, or what is wrong with it; `count` keypoints are detected at need."""
+    image, points, box = named
+    try:
+        if not image:
+            raise ValueError("the name of a picture is empty")
+        picture = load_picture(image, points, box, count=count, folder=folder)
+        # One picture at a time: what goes through a network beside it would change its last bits.
+        prepared = matcher.prepare([picture])[0]
+    except (ValueError, TypeError, OSError, MemoryError) as error:
+        return str(error) or type(error).__name__
+    return replace(picture, image=None), condense(matcher, prepared)
+
+
+def measure(ready: Ready | str) -> int:
     """Bytes that a picture and its features hold."""
-    return 0 if isinstance(ready, Exception) else ready[0].keypoints.points.nbytes + ready[1].nbytes
+    return 0 if isinstance(ready, str) else ready[0].keypoints.points.nbytes + ready[1].nbytes
 
 
 @torch.no_grad()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from quadmatch.datasets.boxes import choose_box, parse_box
 from quadmatch.datasets.keypoint_files import Keypoints, make_keypoints, read_keypoints
 from quadmatch.datasets.picture import Picture
 from quadmatch.datasets.pixels import read_pixels
+from quadmatch.own_images.places import Folder, fetch, fetch_points, hide_secrets, locate
 
 
 def load_picture(
@@ -22,18 +21,23 @@ def load_picture(
     *,
     count: int | None = None,
     name: str = "image",
-    folder: Path | None = None,
+    folder: Folder | None = None,
 ) -> Picture:
-    """The picture and its keypoints, from a file or, with a `count`, detected; paths are below `folder`.
+    """The picture and its keypoints, from a file or, with a `count`, detected; names are relative to `folder`.
 
-    `part` is the box to look at, as x,y,w,h; `name` is what errors call the picture.
+    Files are paths or addresses that fsspec knows. `part` is the box to look at, as x,y,w,h; `name` is what
+    errors call the picture.
     """
     box = parse_box(part, f"box of {name}", extent=True) if part and part.strip() else None
-    place = (folder or Path()) / os.path.expanduser(image)
+    shown = hide_secrets(image)
     if points is None and count is None:
-        raise ValueError(f"{name} {image} has no keypoints: name a file, or let them be detected (--detect 40)")
-    stored = None if points is None else read_keypoints(_below(folder, points), place)
-    pixels = read_pixels(place, name)
+        raise ValueError(f"{name} {shown} has no keypoints: name a file, or let them be detected (--detect 40)")
+    place, stored = locate(folder, image), None
+    if points is not None:
+        with fetch_points(locate(folder, points), f"points of {name}") as file:
+            stored = read_keypoints(file, hide_secrets(place))
+    with fetch(place, name) as file:
+        pixels = read_pixels(file, name)
     warnings: list[str] = []
     if stored is None:
         from quadmatch.own_images.corners import describe_shortage, find_corners
@@ -41,17 +45,13 @@ def load_picture(
         assert count is not None
         keypoints = make_keypoints(find_corners(pixels, count, box), None, box)
         if len(keypoints.points) < count:
-            warnings.append(describe_shortage(len(keypoints.points), count, f"{name} ({image})"))
+            warnings.append(describe_shortage(len(keypoints.points), count, f"{name} ({shown})"))
     else:
         keypoints = stored if box is None else replace(stored, box=box)
     size = pixels.shape[1], pixels.shape[0]
-    warnings += check_places(keypoints, *size, f"{name} ({image})")
-    return Picture(pixels, keypoints, name, image, points, size, tuple(warnings))
-
-
-def _below(folder: Path | None, path: str) -> str:
-    """A path of a user from a folder; an annotation's id at its end (`#17`) stays there."""
-    return os.fspath((folder or Path()) / os.path.expanduser(path))
+    warnings += check_places(keypoints, *size, f"{name} ({shown})")
+    file = None if points is None else hide_secrets(points)
+    return Picture(pixels, keypoints, name, shown, file, size, tuple(warnings))
 
 
 def check_places(keypoints: Keypoints, width: int, height: int, name: str) -> Sequence[str]:

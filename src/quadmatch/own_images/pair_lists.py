@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from quadmatch.datasets.texts import read_text
+from quadmatch.own_images.places import check_address, fetch, hide_secrets
 
 COLUMNS = ("image_a", "points_a", "image_b", "points_b", "box_a", "box_b")
 Named = tuple[str, str | None, str | None]
@@ -28,16 +29,26 @@ class Row:
         """Fields of its line, whatever comes of it."""
         return {
             "row": self.number,
-            "image_a": self.a[0],
-            "image_b": self.b[0],
-            "points_file_a": self.a[1],
-            "points_file_b": self.b[1],
+            "image_a": hide_secrets(self.a[0]),
+            "image_b": hide_secrets(self.b[0]),
+            "points_file_a": self.a[1] and hide_secrets(self.a[1]),
+            "points_file_b": self.b[1] and hide_secrets(self.b[1]),
         }
 
 
-def read_pairs(path: Path) -> list[Row]:
-    """The pairs that a CSV file lists under the heading image_a, points_a, image_b, points_b[, box_a, box_b]."""
-    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
+def read_pairs(path: str | Path) -> list[Row]:
+    """The pairs that a CSV file, at a path or an address, lists under the heading image_a, points_a, image_b, …"""
+    check_address(str(path), "the list")
+    with fetch(str(path), "the list") as file:
+        rows = _parse(read_text(file), file)
+    for row in rows:
+        for name in (*row.a[:2], *row.b[:2]):
+            check_address(name or "", f"{hide_secrets(str(path))}, row {row.number}:")
+    return rows
+
+
+def _parse(text: str, path: Path) -> list[Row]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
         heading = [(name or "").strip() for name in reader.fieldnames or ()]
         reader.fieldnames = heading

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
+    from quadmatch.launch.cluster import Cluster
+
 T = TypeVar("T")
 QUICK_STEPS, QUICK_PAIRS = 10, 100
 """A quick look trains a tenth of the steps and tests so many pairs of a class."""
@@ -33,6 +35,8 @@ class Settings:
     changes: tuple[str, ...] = ()
     """Changes of every experiment, as in `features.precision=float32`."""
     say: Callable[[str], None] = print
+    cluster: Cluster | None = None
+    """Where a table's rows are trained and evaluated; None: here, one after the other."""
 
     def count_seeds(self, usual: int) -> int:
         """The number of runs of a row, where the table's own number is `usual`."""

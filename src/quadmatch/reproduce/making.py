@@ -42,6 +42,10 @@ def reproduce_item(name: str, item: Table | Figure, settings: Settings) -> Outpu
     """Make the table or figure, and write its files into the settings' folder."""
     from quadmatch.reproduce.tables import make_table
 
+    if settings.cluster is not None and isinstance(item, Table):
+        from quadmatch.reproduce.sharing import share_rows
+
+        share_rows(item, settings, settings.cluster)
     output = make_table(item, settings) if isinstance(item, Table) else item.make(settings)
     write_output(f"{name}-quick" if settings.quick else name, output, settings.out)
     return output

@@ -17,6 +17,8 @@ from quadmatch.reproduce.reuse import evaluate_once, train
 
 KEPT = ("training_seed", "pairs_hash", "date", "hardware", "commit", "precision", "seconds")
 """What a table's record says of each evaluation besides its mean."""
+Step = tuple[str, int | None]
+"""A row by its label, and the seed that it is trained with, if it is."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,9 @@ def make_table(table: Table, settings: Settings) -> Output:
     """Train and evaluate every row for every seed, or reuse what is there."""
     title, published = read_published(table.published)
     seeds = settings.count_seeds(table.seeds)
-    steps = [
-        (label, seed) for label, row in table.rows.items() for seed in (range(seeds) if row.experiment else [None])
-    ]
     results: dict[str, list[dict[str, Any]]] = {}
-    for label, seed in settings.follow(steps, lambda one: one[0] + _name_seed(one[1])):
-        compared = any(label in pair for pair in table.compared)
-        found = reproduce_row(table, table.rows[label], seed, settings, by_pair=compared)
-        results.setdefault(label, []).append(found)
+    for label, seed in settings.follow(list_steps(table, settings), lambda one: one[0] + name_seed(one[1])):
+        results.setdefault(label, []).append(reproduce_row(table, table.rows[label], seed, settings))
     rows = []
     for label, row in table.rows.items():
         figures = [
@@ -83,13 +80,18 @@ def compare_all(table: Table, results: Mapping[str, Sequence[Mapping[str, Any]]]
     }
 
 
-def _name_seed(seed: int | None) -> str:
+def list_steps(table: Table, settings: Settings) -> list[Step]:
+    """What is trained and evaluated for a table, in the order of its rows."""
+    seeds = range(settings.count_seeds(table.seeds))
+    return [(label, seed) for label, row in table.rows.items() for seed in (seeds if row.experiment else [None])]
+
+
+def name_seed(seed: int | None) -> str:
+    """How a seed is told after a row's label."""
     return "" if seed is None else f", seed {seed}"
 
 
-def reproduce_row(
-    table: Table, row: Row, seed: int | None, settings: Settings, *, by_pair: bool = False
-) -> dict[str, Any]:
+def reproduce_row(table: Table, row: Row, seed: int | None, settings: Settings) -> dict[str, Any]:
     """The evaluation of a row's model, which is trained with that seed unless it is there already."""
     conditions = Conditions(
         split=settings.split or table.split,
@@ -102,7 +104,8 @@ def reproduce_row(
     model: str | Path | None = row.model
     if model is None:
         model = train(row, seed or 0, conditions.split, settings)
-    found = evaluate_once(model, table.dataset, conditions, settings, table.options, by_pair=by_pair)
+    compared = any(table.rows.get(label) is row for pair in table.compared for label in pair)
+    found = evaluate_once(model, table.dataset, conditions, settings, table.options, by_pair=compared)
     return found | {"training_seed": seed}
 
 

@@ -1,0 +1,251 @@
+"""Workers on Ray write what one process writes, whoever is killed, and what is wrong is said at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from pair_list import BROKEN, PAIRS, PICTURES, write_pair_list
+from typer.testing import CliRunner
+
+import quadmatch.own_images.bulk as many
+from quadmatch.cli import app
+from quadmatch.launch.cluster import Cluster, ClusterError, count_workers, knock, load_ray
+from quadmatch.launch.pairs import match_on_ray
+from quadmatch.models.load import load
+from quadmatch.own_images.answer import Settings
+from quadmatch.own_images.pair_lists import read_pairs
+
+GROUP = 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Each worker has the threads of one local process: here one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setattr(many, "TOGETHER", GROUP)
+        yield
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory) -> Path:
+    return write_pair_list(tmp_path_factory.mktemp("pairs"))
+
+
+@pytest.fixture(scope="module")
+def expected(pairs) -> bytes:
+    """What the engine `local` writes."""
+    out = pairs.parent / "local.jsonl"
+    report = run(pairs, out, many.match_here)
+    assert report.prepared == PICTURES
+    return out.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    """A cluster of two machines, both of them this one, with a processor each."""
+    load_ray()
+    from ray.cluster_utils import Cluster as Nodes
+
+    made = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    made.add_node(num_cpus=1)
+    made.wait_for_nodes()
+    yield made
+    made.shutdown()
+
+
+# A lambda is sent by value: the workers do not know this file.
+load_named = lambda name, precision: load(name, precision=precision)  # noqa: E731
+
+
+def run(pairs: Path, out: Path, engine, progress=None, load=load_named, memory: int = 2**28) -> many.Report:
+    settings = Settings(model=str(pairs.parent / "run"))
+    options = {"engine": engine, "progress": progress, "memory": memory}
+    return many.match_many(read_pairs(pairs), pairs.parent, out, load, settings, **options)
+
+
+def list_workers() -> list[psutil.Process]:
+    """Processes of this one's clusters that work."""
+    return [one for one in psutil.Process().children(recursive=True) if name_process(one).startswith("ray::Worker")]
+
+
+def name_process(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline()[:1])
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return ""
+
+
+class Once:
+    """Does something when the first lines are written, and not again."""
+
+    def __init__(self, action) -> None:
+        self.action, self.done = action, False
+
+    def __call__(self, done: int, total: int) -> None:
+        if 0 < done < total and not self.done:
+            self.done = True
+            self.action()
+
+
+def test_two_machines_write_what_one_process_writes(pairs, expected, nodes, tmp_path) -> None:
+    report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)))
+    assert (tmp_path / "m.jsonl").read_bytes() == expected
+    assert report.pictures == PICTURES + 1
+    assert report.prepared == PICTURES
+    assert [row for row, _ in report.errors] == [BROKEN]
+
+
+def test_a_worker_that_is_killed(pairs, expected, nodes, tmp_path) -> None:
+    killed = Once(lambda: list_workers()[0].kill())
+    report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), killed)
+    assert killed.done
+    assert (tmp_path / "m.jsonl").read_bytes() == expected
+    assert report.prepared >= PICTURES
+
+
+def test_little_memory_makes_pictures_anew(pairs, expected, nodes, tmp_path) -> None:
+    report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address, 1)), memory=0)
+    assert (tmp_path / "m.jsonl").read_bytes() == expected
+    assert report.prepared > PICTURES
+
+
+def test_a_machine_that_is_removed(pairs, expected, nodes, tmp_path) -> None:
+    other = next(node for node in nodes.list_all_nodes() if node is not nodes.head_node)
+    removed = Once(lambda: nodes.remove_node(other, allow_graceful=False))
+    run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), removed)
+    assert removed.done
+    assert (tmp_path / "m.jsonl").read_bytes() == expected
+
+
+def test_workers_that_die_at_once(pairs, nodes, tmp_path) -> None:
+    fatal = lambda name, precision: os._exit(3)  # noqa: E731
+    with pytest.raises(ClusterError, match="4 workers in a row died before they did anything"):
+        run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), load=fatal)
+    assert not list(tmp_path.iterdir())
+    wait_until(lambda: not list_workers())
+
+
+def wait_until(condition, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from test_pairs import run
+from quadmatch.launch.cluster import Cluster
+from quadmatch.launch.pairs import match_on_ray
+import quadmatch.own_images.bulk as many
+
+many.TOGETHER = {group}
+
+def hold(done, total):
+    if done:  # However late the kill comes, it comes before the end.
+        print("held", flush=True)
+        time.sleep(600)
+
+run(Path({pairs!r}), Path({out!r}), match_on_ray(Cluster(workers=2)), hold)
+"""
+
+
+@pytest.mark.slow
+def test_the_driver_is_killed_and_started_again(pairs, expected, tmp_path) -> None:
+    out = tmp_path / "m.jsonl"
+    places = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
+    program = f"import sys; sys.path[:0] = {places!r}" + PROGRAM.format(group=GROUP, pairs=str(pairs), out=str(out))
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "held\n"
+        started = psutil.Process(process.pid).children(recursive=True)
+        assert any(name_process(one).startswith("ray::Worker") for one in started)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert 0 < len(out.read_bytes()) < len(expected)
+    _, alive = psutil.wait_procs(started, timeout=60)
+    assert not alive
+    report = run(pairs, out, match_on_ray(Cluster(workers=2)))
+    assert report.resumed == GROUP
+    assert out.read_bytes() == expected
+
+
+def invoke(pairs: Path, out: Path, *words: object):
+    chosen = ["match-many", str(pairs), "--out", str(out), "--model", str(pairs.parent / "run")]
+    return CliRunner().invoke(app, [*chosen, *map(str, words)])
+
+
+def test_the_command_says_what_was_computed(pairs, expected, nodes, tmp_path) -> None:
+    done = invoke(pairs, tmp_path / "m.jsonl", "--engine", "ray", "--address", nodes.address, "--workers", 1)
+    assert done.exit_code == 1
+    assert f"{PICTURES + 1} pictures, features computed of {PICTURES}" in done.output
+    assert f"row {BROKEN}: " in done.output
+    assert (tmp_path / "m.jsonl").read_bytes() == expected
+    table = invoke(pairs, tmp_path / "m.parquet", "--engine", "ray", "--address", nodes.address)
+    assert f"{PAIRS - 1} of {PAIRS} pairs matched" in table.output
+    local = invoke(pairs, tmp_path / "local.parquet")
+    assert local.exit_code == table.exit_code == 1
+    assert (tmp_path / "m.parquet").read_bytes() == (tmp_path / "local.parquet").read_bytes()
+
+
+def find_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def test_a_cluster_that_nobody_answers_at(pairs, tmp_path, monkeypatch) -> None:
+    place = f"127.0.0.1:{find_port()}"
+    done = invoke(pairs, tmp_path / "m.jsonl", "--engine", "ray", "--address", place)
+    assert done.exit_code == 1
+    assert done.output.splitlines()[-1].startswith(f"error: no Ray cluster answers at {place} (")
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setenv("RAY_ADDRESS", place)
+    assert f"answers at {place}" in invoke(pairs, tmp_path / "m.jsonl", "--engine", "ray", "--address", "auto").output
+    for wrong in ("nowhere", "ray://", "host:port"):
+        with pytest.raises(ClusterError, match="a cluster's address is auto, host:port or ray://host:port"):
+            knock(wrong)
+    with pytest.raises(ClusterError, match=r"answers at no\.machine\.invalid:6379"):
+        knock("no.machine.invalid:6379")
+
+
+def test_a_folder_that_cannot_be_written(pairs, tmp_path) -> None:
+    (tmp_path / "file").touch()
+    done = invoke(pairs, tmp_path / "file" / "m.jsonl", "--engine", "ray")
+    assert done.exit_code == 1
+    assert "cannot write" in done.output
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_options_of_another_engine_are_refused(pairs, tmp_path) -> None:
+    assert "belong to --engine ray" in invoke(pairs, tmp_path / "m.jsonl", "--workers", 2).output
+    assert "belong to --engine ray" in invoke(pairs, tmp_path / "m.jsonl", "--address", "auto").output
+
+
+class Told:
+    """A cluster of machines with so many processors each."""
+
+    def __init__(self, *processors: float) -> None:
+        self.processors = processors
+
+    def nodes(self) -> list[dict[str, object]]:
+        return [{"Alive": True, "Resources": {"CPU": one}} for one in self.processors]
+
+
+def test_workers_are_as_many_as_fit() -> None:
+    assert count_workers(Told(8.0, 3.0), Cluster(), 2) == 5
+    assert count_workers(Told(8.0, 3.0), Cluster(workers=2), 2) == 2
+    assert count_workers(Told(8.0), Cluster(workers=20), 1) == 8
+    with pytest.raises(ClusterError, match=r"needs 4 processors on one machine.*more than 2: set OMP_NUM_THREADS=2"):
+        count_workers(Told(2.0, 2.0), Cluster(), 4)

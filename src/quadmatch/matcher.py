@@ -148,16 +148,16 @@ class Matcher(nn.Module):
                 matching = self.compare((read or self.features)(*stored), pairs)
                 for found, constraint in zip(results, ways):
                     solution = self.decode(matching, pairs, partial=partial, constraint=constraint)
-                    assignment = (matching if constraint else matching.release()).assignment
-                    found += split_results(pairs.pairs, assignment, solution)
+                    used = matching if constraint else matching.release()
+                    found += split_results(pairs.pairs, used, solution)
         finally:
             self.train(training)
         return results
 
 
-def split_results(pairs: GraphPair, assignment: Float[Tensor, "B N M"], solution: Solution) -> list[MatchResult]:
+def split_results(pairs: GraphPair, matching: Matching, solution: Solution) -> list[MatchResult]:
     """The result of each pair of a batch, without its padding, as numpy arrays."""
-    results = []
+    results, assignment, surest = [], matching.assignment, find_surest(matching)
     sizes = zip(pairs.source.sizes.tolist(), pairs.target.sizes.tolist())
     for row, (nodes, others) in enumerate(sizes):
         soft = assignment[row, :nodes, :others].cpu().numpy()
@@ -173,6 +173,15 @@ def split_results(pairs: GraphPair, assignment: Float[Tensor, "B N M"], solution
                 converged=bool(solution.converged[row]),
                 source=pairs.source.adjacency[row, :nodes, :nodes].cpu().numpy(),
                 target=pairs.target.adjacency[row, :others, :others].cpu().numpy(),
+                matchable=None if surest is None else float(surest[row]),
             )
         )
     return results
+
+
+def find_surest(matching: Matching) -> Float[Tensor, " B"] | None:
+    """How sure the surest pair of nodes is, both of having a partner and of which; None where nodes do not say."""
+    if matching.matchable is None:
+        return None
+    sure = matching.gate().assignment.flatten(1)
+    return sure.amax(1) if sure.shape[1] else sure.new_zeros(len(sure))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from quadmatch.decode import LARGE, decode
 from quadmatch.graph import GraphPair
-from quadmatch.matching import TRAINED, UNTRAINED, Features, Matching
+from quadmatch.matching import Features, Matching
 from quadmatch.methods.dot_product import DotProduct
 
 SHARE = 0.4
@@ -31,7 +31,7 @@ class Consensus(nn.Module):
     where its maker is sure and flat where not, so that their mean follows whoever knows. Where the two
     disagree on a pair, the graphs decide: two views of the same thing have most edges in common, so the
     untrained match is trusted (t, from 0 to 1) as far as its keypoints look alike and it keeps more edges
-    than the head's does. The names of features begin with `trained` or `untrained` (`TwinFeatures`).
+    than the head's does. Both read the same frozen features, of which the untrained half compares two layers.
     """
 
     def __init__(self, head: nn.Module, *, temperature: float = 0.03) -> None:
@@ -42,8 +42,7 @@ class Consensus(nn.Module):
 
     def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
         """The consensus; unconstrained, it is the mean of both halves without any constraint."""
-        learned: Matching = self.head(pair, source.choose(TRAINED), target.choose(TRAINED))
-        source, target = source.choose(UNTRAINED), target.choose(UNTRAINED)
+        learned: Matching = self.head(pair, source, target)
         plain: Matching = self.plain(pair, source, target)
         untrained: Matching = self.untrained(pair, source, target)
         mean = torch.lerp(learned.assignment, plain.assignment, SHARE)

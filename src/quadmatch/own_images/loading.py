@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from quadmatch.datasets.boxes import choose_box, parse_box
-from quadmatch.datasets.keypoint_files import Keypoints, make_keypoints, read_keypoints
+from quadmatch.datasets.keypoint_files import read_keypoints
+from quadmatch.datasets.keypoints import Keypoints, make_keypoints
 from quadmatch.datasets.picture import Picture
 from quadmatch.datasets.pixels import read_pixels
 

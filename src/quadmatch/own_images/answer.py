@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quadmatch.datasets.keypoint_files import Keypoints
+from quadmatch.datasets.keypoints import Keypoints
 from quadmatch.datasets.picture import Picture
 from quadmatch.result import MatchResult, to_numpy
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from quadmatch.datasets.boxes import choose_box, parse_box
-from quadmatch.datasets.keypoint_files import Keypoints, make_keypoints, read_keypoints
+from quadmatch.datasets.keypoint_files import read_keypoints
+from quadmatch.datasets.keypoints import Keypoints, make_keypoints
 from quadmatch.datasets.picture import Picture
 from quadmatch.datasets.pixels import read_pixels
 from quadmatch.own_images.places import Folder, fetch, fetch_points, hide_secrets, locate

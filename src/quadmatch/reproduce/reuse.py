@@ -22,20 +22,11 @@ if TYPE_CHECKING:
 
 def train(row: Row, seed: int, split: str, settings: Settings) -> Path:
     """The folder of the finished run of a row and seed; what is there already is reused."""
-    from quadmatch.experiments.reading import read_experiment
     from quadmatch.models.checkpoints import list_checkpoints, read_state
     from quadmatch.models.runs import RECORD, read_run
     from quadmatch.training.fit import fit, resume
 
-    if row.experiment is None:
-        raise ValueError(f"model {row.model!r} is not trained: only a row with an experiment is")
-    changes = [*row.changes, *settings.changes, f"training.seed={seed}"]
-    if settings.quick:
-        steps = read_experiment(row.experiment, changes).training.steps
-        changes.append(f"training.steps={max(1, steps // QUICK_STEPS)}")
-    if settings.root is not None:
-        changes.append(f"data.root={json.dumps(str(settings.root))}")
-    experiment = read_experiment(row.experiment, changes)
+    experiment = read_row(row, seed, settings)
     if split == "validation" and experiment.data.split == "trainval":
         raise ValueError(f"{row.experiment} is trained on trainval: validation would be no test of it")
     folder = find_run(row, seed, settings)
@@ -49,6 +40,21 @@ def train(row: Row, seed: int, split: str, settings: Settings) -> Path:
         settings.say(f"going on with {folder.name}")
         resume(folder, say=settings.say)
     return folder
+
+
+def read_row(row: Row, seed: int, settings: Settings) -> Experiment:
+    """The experiment of a row, as it is trained with that seed."""
+    from quadmatch.experiments.reading import read_experiment
+
+    if row.experiment is None:
+        raise ValueError(f"model {row.model!r} is not trained: only a row with an experiment is")
+    changes = [*row.changes, *settings.changes, f"training.seed={seed}"]
+    if settings.quick:
+        steps = read_experiment(row.experiment, changes).training.steps
+        changes.append(f"training.steps={max(1, steps // QUICK_STEPS)}")
+    if settings.root is not None:
+        changes.append(f"data.root={json.dumps(str(settings.root))}")
+    return read_experiment(row.experiment, changes)
 
 
 def find_run(row: Row, seed: int, settings: Settings) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quadmatch.reproduce import losses, scores, voc, willow
+from quadmatch.reproduce import losses, outliers, scores, voc, willow
 from quadmatch.reproduce.items import Figure, Table
 
 ITEMS: dict[str, Table | Figure] = {
@@ -19,6 +19,7 @@ ITEMS: dict[str, Table | Figure] = {
     "voc-constraint": voc.CONSTRAINT,
     "voc": voc.TABLE,
     "voc-f1": voc.F1,
+    "outliers": outliers.FIGURE,
 }
 """All that `quadmatch reproduce` knows, by name, what gives results early first: `all` makes them in this order.
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from quadmatch.reproduce import losses, outliers, scores, voc, willow
+from quadmatch.reproduce import losses, scores, voc, willow
+from quadmatch.reproduce.figures import DRAWN, MEASURED
 from quadmatch.reproduce.items import Figure, Table
 
 ITEMS: dict[str, Table | Figure] = {
+    **DRAWN,
     "willow": willow.TABLE,
     "willow-iterations": willow.ITERATIONS,
     "willow-constraint": willow.CONSTRAINT,
+    **MEASURED,
     "willow-readings": willow.READINGS,
     "voc-reduced": voc.REDUCED,
     "voc-f1-reduced": voc.F1_REDUCED,
@@ -19,7 +22,6 @@ ITEMS: dict[str, Table | Figure] = {
     "voc-constraint": voc.CONSTRAINT,
     "voc": voc.TABLE,
     "voc-f1": voc.F1,
-    "outliers": outliers.FIGURE,
 }
 """All that `quadmatch reproduce` knows, by name, what gives results early first: `all` makes them in this order.
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from quadmatch.reproduce import losses, scores, voc, willow
+from quadmatch.reproduce.figures import DRAWN, MEASURED
 from quadmatch.reproduce.items import Figure, Table
 
 ITEMS: dict[str, Table | Figure] = {
+    **DRAWN,
     "willow": willow.TABLE,
     "willow-iterations": willow.ITERATIONS,
     "willow-constraint": willow.CONSTRAINT,
+    **MEASURED,
     "willow-readings": willow.READINGS,
     "voc-reduced": voc.REDUCED,
     "voc-f1-reduced": voc.F1_REDUCED,

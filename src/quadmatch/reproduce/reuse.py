@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,24 @@ def read_row(row: Row, seed: int, settings: Settings) -> Experiment:
 def find_run(row: Row, seed: int, settings: Settings) -> Path:
     """Where the run of a row and seed lies, or would lie."""
     return settings.out / "runs" / name_run(row, seed, settings)
+
+
+def evaluate_row(
+    row: Row,
+    seed: int | None,
+    dataset: str,
+    conditions: Conditions,
+    settings: Settings,
+    options: Mapping[str, Any] | None = None,
+    *,
+    by_pair: bool = False,
+) -> dict[str, Any]:
+    """The evaluation of a row's model, used as the row says, which is trained with that seed unless it is there."""
+    used = replace(conditions, constraint=row.constraint, partial=row.partial)
+    if row.decoding is not None:
+        used = replace(used, decoding=row.decoding)
+    model = row.model or train(row, seed or 0, used.split, settings)
+    return evaluate_once(model, dataset, used, settings, options, by_pair=by_pair) | {"training_seed": seed}
 
 
 def name_run(row: Row, seed: int, settings: Settings) -> str:

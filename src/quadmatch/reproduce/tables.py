@@ -6,14 +6,13 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 from quadmatch.evaluation.report import Conditions
 from quadmatch.reproduce.items import Output, Row, Settings, Table
 from quadmatch.reproduce.paired import Comparison, compare_rows
-from quadmatch.reproduce.reuse import evaluate_once, train
+from quadmatch.reproduce.reuse import evaluate_row
 
 KEPT = ("training_seed", "pairs_hash", "date", "hardware", "commit", "precision", "seconds")
 """What a table's record says of each evaluation besides its mean."""
@@ -94,19 +93,10 @@ def name_seed(seed: int | None) -> str:
 def reproduce_row(table: Table, row: Row, seed: int | None, settings: Settings) -> dict[str, Any]:
     """The evaluation of a row's model, which is trained with that seed unless it is there already."""
     conditions = Conditions(
-        split=settings.split or table.split,
-        protocol=table.protocol,
-        pairs=settings.count_pairs(table.pairs),
-        constraint=row.constraint,
-        partial=row.partial,
-        decoding=row.decoding,
+        split=settings.split or table.split, protocol=table.protocol, pairs=settings.count_pairs(table.pairs)
     )
-    model: str | Path | None = row.model
-    if model is None:
-        model = train(row, seed or 0, conditions.split, settings)
     compared = any(table.rows.get(label) is row for pair in table.compared for label in pair)
-    found = evaluate_once(model, table.dataset, conditions, settings, table.options, by_pair=compared)
-    return found | {"training_seed": seed}
+    return evaluate_row(row, seed, table.dataset, conditions, settings, table.options, by_pair=compared)
 
 
 def read_published(table: str) -> tuple[str, dict[str, dict[str, float]]]:

@@ -56,9 +56,7 @@ def evaluate(
     entries = dict(zip(used, fill_store(store, extractor, [annotations[i] for i in used], progress=progress)))
     counts: dict[str, Counts] = {}
     losses: list[float] = []
-    training = matcher.training
-    matcher.eval()
-    try:
+    with matcher.evaluating():
         for category, group in groupby(chosen, key=lambda pair: pair.category):
             members = list(group)
             objects = list_objects(members)
@@ -68,8 +66,6 @@ def evaluate(
             rows = np.array([(row[pair.source], row[pair.target]) for pair in members])
             counts[category], values = match_class(matcher, features, table, rows, conditions, loss)
             losses += values
-    finally:
-        matcher.train(training)
     result = summarise(counts, annotations, conditions, pairs_hash(chosen))
     return replace(result, loss=fmean(losses)) if losses else result
 

@@ -10,6 +10,7 @@ ITEMS: dict[str, Table | Figure] = {
     "willow-iterations": willow.ITERATIONS,
     "willow-constraint": willow.CONSTRAINT,
     "willow-readings": willow.READINGS,
+    "willow-folds": willow.FOLDS,
     "voc-reduced": voc.REDUCED,
     "voc-f1-reduced": voc.F1_REDUCED,
     "scores": scores.FIGURE,

@@ -9,7 +9,7 @@ from quadmatch.launch.calls import call_on_ray
 from quadmatch.launch.cluster import Cluster
 from quadmatch.reproduce.items import Settings, Table
 from quadmatch.reproduce.reuse import name_run
-from quadmatch.reproduce.tables import Step, list_steps, name_seed, reproduce_row
+from quadmatch.reproduce.tables import Step, list_steps, name_turn, reproduce_row
 
 
 def share_rows(table: Table, settings: Settings, cluster: Cluster) -> None:
@@ -18,7 +18,7 @@ def share_rows(table: Table, settings: Settings, cluster: Cluster) -> None:
     # Workers may have another working folder, and what they say is not seen.
     root = settings.root and settings.root.absolute()
     silent = replace(settings, out=settings.out.absolute(), root=root, say=_say_nothing, cluster=None)
-    names = [", ".join(label + name_seed(seed) for label, seed in group) for group in groups]
+    names = [", ".join(label + name_turn(table, seed) for label, seed in group) for group in groups]
     calls = [(table, group, silent) for group in groups]
     for number, (place, _) in enumerate(call_on_ray(reproduce_steps, calls, names, cluster), 1):
         settings.say(f"{number} of {len(groups)} done: {names[place]}")

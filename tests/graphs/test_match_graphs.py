@@ -387,10 +387,10 @@ def test_progress_is_told_on_stderr_while_the_search_runs(capsys, monkeypatch):
     rng = np.random.default_rng(3)
     a, b = _random_graph(rng, 60), _random_graph(rng, 60)
     match_graphs(a, b)
-    assert not capsys.readouterr().err
+    assert " s, " not in capsys.readouterr().err  # where loops are compiled, it says so
     match_graphs(a, b, progress=True)
     assert wanted == [False, True]
-    assert "relaxing 1 of 1 pairs" in told
+    assert "relaxing 1 of 1 pairs at temperature 0.5" in told
     capsys.readouterr()
     with tell_progress(True) as hear:
         hear("relaxing")

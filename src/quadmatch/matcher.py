@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,10 @@ from quadmatch.result import MatchResult
 
 UNCONSTRAINED = {"weight": 0.0}
 """Keywords of `decode` for the Hungarian match."""
+
+
+CHANGING = Lock()
+"""Held by a thread that changes a matcher between training and evaluation; no part of it, as it could not be copied."""
 
 
 class Matcher(nn.Module):
@@ -48,6 +54,7 @@ class Matcher(nn.Module):
         self.features, self.head = features, head
         self.constraint, self.decoding = constraint, decoding
         self.threshold, self.construction = threshold, construction
+        self._inside, self._found = 0, False
 
     def forward(self, stored: Stored, batch: PairBatch) -> Matching:
         """The matching of each pair; `batch` counts objects by their rows in `stored`."""
@@ -140,19 +147,29 @@ class Matcher(nn.Module):
 
         `read` makes features of what the pictures' entries hold; without it, the extractor does.
         """
-        training = self.training
-        self.eval()
         results: list[list[MatchResult]] = [[] for _ in ways]
-        try:
+        with self.evaluating():
             for stored, pairs in pair_up(prepared, source, target, self.device):
                 matching = self.compare((read or self.features)(*stored), pairs)
                 for found, constraint in zip(results, ways):
                     solution = self.decode(matching, pairs, partial=partial, constraint=constraint)
                     assignment = (matching if constraint else matching.release()).assignment
                     found += split_results(pairs.pairs, assignment, solution)
-        finally:
-            self.train(training)
         return results
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Within: evaluation mode; when the last of several threads leaves, the mode that the first one found."""
+        with CHANGING:
+            self._found = self._found if self._inside else self.training
+            self._inside += 1
+            self.eval()
+        try:
+            yield
+        finally:
+            with CHANGING:
+                self._inside -= 1
+                self.train(self._found and not self._inside)
 
 
 def split_results(pairs: GraphPair, assignment: Float[Tensor, "B N M"], solution: Solution) -> list[MatchResult]:

@@ -15,6 +15,7 @@ from quoted_figures import (
     draw_voc_test,
     draw_willow_constraint,
 )
+from quoted_sentences import SENTENCES
 
 ROOT = Path(__file__).parents[2]
 TABLES = {
@@ -35,6 +36,13 @@ def test_tables_are_those_of_the_records(page: str) -> None:
         text = text.replace(table, "")
     rest = [line for line in text.splitlines() if line.startswith("|") and FIGURE.search(line)]
     assert not rest, f"{page}: no record is known to this test of the figures in {rest}"
+
+
+@pytest.mark.parametrize("page", SENTENCES)
+def test_sentences_say_what_the_records_do(page: str) -> None:
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    for draw in SENTENCES[page]:
+        assert draw() in text, f"{page}: the records give: {draw()}"
 
 
 @pytest.mark.parametrize(

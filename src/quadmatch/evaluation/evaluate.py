@@ -92,9 +92,7 @@ def compare_pairs(
         store = FeatureStore.open(cache_folder() / "features", extractor.key)
     kept = [(annotations if read is None else read)[index] for index in used]
     entries = dict(zip(used, fill_store(store, extractor, kept, progress=progress)))
-    training = matcher.training
-    matcher.eval()
-    try:
+    with matcher.evaluating():
         for category, group in groupby(chosen, key=lambda pair: pair.category):
             members = list(group)
             objects = list_objects(members)
@@ -107,8 +105,6 @@ def compare_pairs(
                 batch = gather_pairs(table, source, target, protocol, construction=matcher.construction)
                 batch = batch.to(matcher.device)
                 yield category, batch, matcher.compare(features, batch)
-    finally:
-        matcher.train(training)
 
 
 def list_objects(pairs: Sequence[PairIndex]) -> list[int]:

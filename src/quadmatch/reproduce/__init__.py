@@ -13,6 +13,7 @@ ITEMS: dict[str, Table | Figure] = {
     "willow-constraint": willow.CONSTRAINT,
     **MEASURED,
     "willow-readings": willow.READINGS,
+    "willow-folds": willow.FOLDS,
     "voc-reduced": voc.REDUCED,
     "voc-f1-reduced": voc.F1_REDUCED,
     "scores": scores.FIGURE,

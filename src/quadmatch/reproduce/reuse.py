@@ -29,6 +29,8 @@ def train(row: Row, seed: int, split: str, settings: Settings) -> Path:
     experiment = read_row(row, seed, settings)
     if split == "validation" and experiment.data.split == "trainval":
         raise ValueError(f"{row.experiment} is trained on trainval: validation would be no test of it")
+    if split.startswith("fold-") and experiment.data.split != split.replace("fold-", "rest-"):
+        raise ValueError(f"{row.experiment} is trained on {experiment.data.split}: {split} would be no test of it")
     folder = find_run(row, seed, settings)
     if not (folder / RECORD).is_file():
         settings.say(f"training {folder.name}")

@@ -16,7 +16,7 @@ from quadmatch.launch.calls import call_on_ray
 from quadmatch.launch.cluster import Cluster, join_cluster
 from quadmatch.reproduce.items import Settings, Table
 from quadmatch.reproduce.reuse import name_run, read_row
-from quadmatch.reproduce.tables import Step, list_steps, name_seed, reproduce_row
+from quadmatch.reproduce.tables import Step, list_steps, name_turn, reproduce_row
 
 SHARES = 32
 """Parts into which the objects of a split are divided, for workers to compute their features."""
@@ -28,7 +28,7 @@ def share_rows(table: Table, settings: Settings, cluster: Cluster) -> None:
     # Workers may have another working folder, and what they say is not seen.
     root = settings.root and settings.root.absolute()
     silent = replace(settings, out=settings.out.absolute(), root=root, say=_say_nothing, cluster=None)
-    names = [", ".join(label + name_seed(seed) for label, seed in group) for group in groups]
+    names = [", ".join(label + name_turn(table, seed) for label, seed in group) for group in groups]
     with join_cluster(cluster, 0):
         computed = share_features(table, silent, cluster)
         settings.say(f"features of {computed} objects computed, each by one worker")

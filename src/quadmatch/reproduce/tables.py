@@ -50,7 +50,9 @@ def make_table(table: Table, settings: Settings) -> Output:
     seeds = settings.count_seeds(table.seeds)
     results: dict[str, list[dict[str, Any]]] = {}
     for label, seed in settings.follow(list_steps(table, settings), lambda one: one[0] + name_seed(one[1])):
-        results.setdefault(label, []).append(reproduce_row(table, table.rows[label], seed, settings))
+        compared = any(label in pair and table.rows.keys() >= set(pair) for pair in table.compared)
+        found = reproduce_row(table, table.rows[label], seed, settings, by_pair=compared)
+        results.setdefault(label, []).append(found)
     rows = []
     for label, row in table.rows.items():
         figures = [

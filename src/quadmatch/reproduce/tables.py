@@ -95,7 +95,8 @@ def name_turn(table: Table, seed: int | None) -> str:
 def reproduce_row(table: Table, row: Row, seed: int | None, settings: Settings) -> dict[str, Any]:
     """The evaluation of a row's model, which is trained with that seed, or without that fold, if it is not there."""
     split = settings.split or table.split
-    compared = any(table.rows.get(label) is row for pair in table.compared for label in pair)
+    there = [pair for pair in table.compared if table.rows.keys() >= set(pair)]
+    compared = any(table.rows[label] is row for pair in there for label in pair)
     if table.folds:
         part, seed = f"{(seed or 0) + 1}-of-{table.folds}", 0
         split, row = f"fold-{part}", replace(row, changes=(*row.changes, f"data.split=rest-{part}"))

@@ -59,9 +59,10 @@ def draw_gains() -> str:
     gains = [f"{describe_gain('willow-constraint', number)}" for number in (1, 2)]
     box = [fmean(gain("willow-constraint-box", number)) for number in (1, 2)]
     better = sum(one > 0 for number in (1, 2) for one in gain("willow-constraint", number))
+    often = {9: "nine", 10: "ten"}[better]
     return (
-        f"the constraint gains {gains[0]} (qc-DGM₁) and {gains[1]} points (qc-DGM₂), in {['', 'nine', 'ten'][better - 8]} of ten"
-        f" seeds. In the frame of the box alone it gained {box[0]:.2f} and {box[1]:.2f}."
+        f"the constraint gains {gains[0]} (qc-DGM₁) and {gains[1]} points (qc-DGM₂), in {often} of ten seeds. In the"
+        f" frame of the box alone it gained {box[0]:.2f} and {box[1]:.2f}."
     )
 
 

@@ -144,18 +144,25 @@ def test_nothing_is_fetched_from_another_host(pages: dict[Path, Reader], site: P
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def open_page() -> Iterator[Any]:
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next((place for name in names if (place := which(name))), None)
     if found is None:
         pytest.skip("there is no chromium")
     play = pytest.importorskip("playwright.sync_api")
     with play.sync_playwright() as driver:
-        yield driver.chromium.launch(executable_path=found, args=["--no-sandbox"], timeout=160_000)
+        made = driver.chromium.launch(executable_path=found, args=["--no-sandbox"], timeout=160_000)
+
+        def open_one(**options: Any) -> Any:
+            page = made.new_page(**options)
+            page.set_default_timeout(120_000)
+            return page
+
+        yield open_one
 
 
-def test_the_site_searches_when_opened_from_disk(site: Path, browser: Any) -> None:
-    page = browser.new_page()
+def test_the_site_searches_when_opened_from_disk(site: Path, open_page: Any) -> None:
+    page = open_page()
     page.goto((site / "api" / "types.html").as_uri())
     page.locator("label[for=__search]").first.click()
     page.fill(".md-search__input", "sinkhorn")
@@ -166,8 +173,8 @@ def test_the_site_searches_when_opened_from_disk(site: Path, browser: Any) -> No
 
 
 @pytest.mark.parametrize("name", ["which-solver", "page", "models"])
-def test_code_in_a_table_does_not_break_inside_a_word_on_a_phone(site: Path, browser: Any, name: str) -> None:
-    page = browser.new_page(viewport={"width": 390, "height": 844})
+def test_code_in_a_table_does_not_break_inside_a_word_on_a_phone(site: Path, open_page: Any, name: str) -> None:
+    page = open_page(viewport={"width": 390, "height": 844})
     page.goto((site / f"{name}.html").as_uri())
     words = """codes => codes.filter(code => !/[\\s…/-]/.test(code.textContent))
         .map(code => [code.textContent, code.getClientRects().length])"""

@@ -146,7 +146,9 @@ def draw_compared(*records: str) -> str:
         for name, one in read(f"results/{record}")["compared"].items():
             chance = f"{one['p']:.3f}" if one["p"] >= 0.001 else "< 0.001"
             span = f"{one['low']:+.1f} to {one['high']:+.1f}"
-            lines.append([f"{record}: {name}", f"{one['gain']:+.1f}", span, chance, f"{one['better']} of {one['classes']}"])
+            lines.append(
+                [f"{record}: {name}", f"{one['gain']:+.1f}", span, chance, f"{one['better']} of {one['classes']}"]
+            )
     return draw(["on the same pairs", "gain", "95 %", "p", "classes gained"], *lines)
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 from quoted_figures import (
     draw_classes,
+    draw_compared,
+    draw_gains,
+    draw_methods,
     draw_photographs,
     draw_readings,
     draw_readme,
@@ -23,6 +27,11 @@ TABLES = {
     "docs/reproducing.md": [draw_voc_test, draw_readings],
     "docs/learned.md": [draw_willow_constraint, draw_voc_constraint],
     "docs/models.md": [draw_photographs],
+    "docs/results.md": [
+        partial(draw_methods, "willow", "Willow, test, one seed, accuracy"),
+        partial(draw_compared, "willow"),
+        draw_gains,
+    ],
 }
 FIGURE = re.compile(r"\b\d\d\.\d")
 

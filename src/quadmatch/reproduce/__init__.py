@@ -9,7 +9,6 @@ from quadmatch.reproduce.items import Figure, Table
 ITEMS: dict[str, Table | Figure] = {
     **DRAWN,
     "willow": willow.TABLE,
-    "willow-iterations": willow.ITERATIONS,
     "willow-constraint": willow.CONSTRAINT,
     **MEASURED,
     "willow-readings": willow.READINGS,

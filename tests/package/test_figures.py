@@ -11,6 +11,7 @@ from quoted_figures import (
     draw_photographs,
     draw_readings,
     draw_readme,
+    draw_scores,
     draw_voc_constraint,
     draw_voc_test,
     draw_willow_constraint,
@@ -23,6 +24,7 @@ TABLES = {
     "docs/reproducing.md": [draw_voc_test, draw_readings],
     "docs/learned.md": [draw_willow_constraint, draw_voc_constraint],
     "docs/models.md": [draw_photographs],
+    "docs/own-images.md": [draw_scores],
 }
 FIGURE = re.compile(r"\b\d\d\.\d")
 

@@ -15,6 +15,7 @@ from quoted_figures import (
     draw_photographs,
     draw_readings,
     draw_readme,
+    draw_scores,
     draw_voc_constraint,
     draw_voc_test,
     draw_willow_constraint,
@@ -32,6 +33,7 @@ TABLES = {
         partial(draw_compared, "willow"),
         draw_gains,
     ],
+    "docs/own-images.md": [draw_scores],
 }
 FIGURE = re.compile(r"\b\d\d\.\d")
 

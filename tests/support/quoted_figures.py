@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from quadmatch.reproduce.scores import list_shares
 from quadmatch.reproduce.tables import read_published
 
 ROOT = Path(__file__).parents[2]
@@ -209,6 +210,12 @@ def draw_photographs() -> str:
         cells = [f"{one['ours']:.1f} / {one['without_the_constraint']:.1f}" for one in found]
         lines.append([words, *cells, f"{found[0]['peer']:.1f}"])
     return draw(heading, *lines)
+
+
+def draw_scores() -> str:
+    """Percent right in each range of scores and, in brackets, the number of pairs."""
+    heading, *lines = list_shares(read("results/scores")["counts"])
+    return draw(["score", "same kind, all points matched", *heading[2:]], *lines)
 
 
 def draw_classes(kind: str, published: str, metric: str) -> str:

@@ -174,7 +174,7 @@ def test_the_driver_is_killed_and_started_again(pairs, expected, tmp_path) -> No
         process.send_signal(signal.SIGKILL)
         process.communicate()
     assert 0 < len(out.read_bytes()) < len(expected)
-    _, alive = psutil.wait_procs(started, timeout=60)
+    _, alive = psutil.wait_procs(started, timeout=300)
     assert not alive
     report = run(pairs, out, match_on_ray(Cluster(workers=2)))
     assert report.resumed == GROUP

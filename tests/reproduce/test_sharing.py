@@ -45,8 +45,6 @@ def test_features_that_rows_share_are_one_need(table, tmp_path) -> None:
     assert len(set(needs)) == 1
     changed = replace(table.rows["ours"], changes=("training.flip=true", "head.options.width=8"))
     assert len(set(list_needs(replace(table, rows=dict(table.rows, flipped=changed)), settings))) == 2
-    validated = Settings(tmp_path, changes=("training.validate_every=2",))
-    assert {need.split for need in list_needs(table, validated)} == {"train", "validation"}
 
 
 def count_entries(folder: Path) -> list[str]:

@@ -37,8 +37,8 @@ def load_picture(
     if points is not None:
         with fetch_points(locate(folder, points), f"points of {name}") as file:
             stored = read_keypoints(file, hide_secrets(place))
-    with fetch(place, name) as file:
-        pixels = read_pixels(file, name)
+    with fetch(place, name) as path:
+        pixels = read_pixels(path, name)
     warnings: list[str] = []
     if stored is None:
         from quadmatch.own_images.corners import describe_shortage, find_corners
@@ -51,8 +51,8 @@ def load_picture(
         keypoints = stored if box is None else replace(stored, box=box)
     size = pixels.shape[1], pixels.shape[0]
     warnings += check_places(keypoints, *size, f"{name} ({shown})")
-    file = None if points is None else hide_secrets(points)
-    return Picture(pixels, keypoints, name, shown, file, size, tuple(warnings))
+    points_file = None if points is None else hide_secrets(points)
+    return Picture(pixels, keypoints, name, shown, points_file, size, tuple(warnings))
 
 
 def check_places(keypoints: Keypoints, width: int, height: int, name: str) -> Sequence[str]:

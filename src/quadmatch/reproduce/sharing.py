@@ -11,6 +11,7 @@ from quadmatch.datasets.mirroring import add_mirrored
 from quadmatch.experiments.build import build_features, load_split, open_store
 from quadmatch.experiments.schema import DataSection, FeaturesSection
 from quadmatch.features.extractor import FeatureExtractor
+from quadmatch.features.prepared import IMAGES
 from quadmatch.features.store_features import fill_store
 from quadmatch.launch.calls import call_on_ray
 from quadmatch.launch.cluster import Cluster, join_cluster
@@ -55,7 +56,7 @@ def reproduce_steps(table: Table, steps: Sequence[Step], settings: Settings) -> 
 
 @dataclass(frozen=True)
 class Need:
-    """Features that rows need, of all objects of a split."""
+    """Features that rows need: of all objects of the split that they are trained on."""
 
     data: str
     """The data set, as an experiment's table in JSON."""
@@ -82,16 +83,19 @@ def list_needs(table: Table, settings: Settings) -> Iterator[Need]:
             # What features do not depend on is left out, so that equal needs are equal.
             described = data.model_dump_json(include={"name", "root", "size", "options"})
             yield Need(described, features, data.split, experiment.training.flip)
-            if experiment.training.validate_every:
-                yield Need(described, features, data.validation, False)
 
 
 def fill_share(need: Need, share: int) -> int:
-    """Compute a share of the features that are needed and not there; how many."""
+    """Compute a share of the features that are needed and not there; how many.
+
+    Objects that one process would put through the network together stay together: their last bits depend on it.
+    """
     extractor, objects = _load_objects(need)
+    starts = range(share * IMAGES, len(objects), SHARES * IMAGES)
+    own = [one for start in starts for one in objects[start : start + IMAGES]]
     store = open_store(extractor, FeaturesSection.model_validate_json(need.features).cache)
     before = len(store)
-    fill_store(store, extractor, objects[share::SHARES])
+    fill_store(store, extractor, own)
     return len(store) - before
 
 

@@ -77,10 +77,13 @@ def _match_group(matcher: Matcher, kept: Kept, group: Sequence[Row], settings: S
     ready: dict[int, tuple[Ready, Ready]] = {}
     found: dict[int, MatchResult | str] = {}
     for row in group:
+        sides: list[Ready] = []
         try:
-            ready[row.number] = kept.get(row.a), kept.get(row.b)
+            for named in (row.a, row.b):
+                sides.append(kept.get(named))
+            ready[row.number] = sides[0], sides[1]
         except (ValueError, TypeError, OSError, MemoryError) as error:
-            found[row.number] = str(error) or type(error).__name__
+            found[row.number] = f"side {'ab'[len(sides)]}: {str(error) or type(error).__name__}"
     for partial in (False, True):
         chosen = [number for number, ((a, _), (b, _)) in ready.items() if settings.is_partial(a, b) == partial]
         pairs = [ready[number] for number in chosen]

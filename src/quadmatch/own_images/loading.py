@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quadmatch.datasets.boxes import choose_box, parse_box
+from quadmatch.datasets.boxes import Box, choose_box, parse_box
 from quadmatch.datasets.keypoint_files import read_keypoints
 from quadmatch.datasets.keypoints import Keypoints, make_keypoints
 from quadmatch.datasets.picture import Picture
@@ -29,7 +29,7 @@ def load_picture(
 
     `part` is the box to look at, as x,y,w,h; `name` is what errors call the picture.
     """
-    box = parse_box(part, f"box of {name}", extent=True) if part and part.strip() else None
+    box = _read_part(part, name)
     place = (folder or Path()) / os.path.expanduser(image)
     if points is None and count is None:
         raise ValueError(f"{name} {image} has no keypoints: name a file, or let them be detected (--detect 40)")
@@ -48,6 +48,20 @@ def load_picture(
     size = pixels.shape[1], pixels.shape[0]
     warnings += check_places(keypoints, *size, f"{name} ({image})")
     return Picture(pixels, keypoints, name, image, points, size, tuple(warnings))
+
+
+def load_bare(image: str, part: str | None = None, *, name: str = "image") -> Picture:
+    """A picture without keypoints; `part` is the box to look at, as x,y,w,h."""
+    box = _read_part(part, name)
+    pixels = read_pixels(os.path.expanduser(image), name)
+    size = pixels.shape[1], pixels.shape[0]
+    keypoints = make_keypoints(np.zeros((0, 2)), None, box)
+    choose_box(keypoints.points, *size, box, f"box of {name}")
+    return Picture(pixels, keypoints, name, image, None, size)
+
+
+def _read_part(part: str | None, name: str) -> Box | None:
+    return parse_box(part, f"box of {name}", extent=True) if part and part.strip() else None
 
 
 def _below(folder: Path | None, path: str) -> str:

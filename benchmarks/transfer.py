@@ -1,6 +1,6 @@
 """How far from the truth transferred landmarks are, beside what `match --detect 60` gives.
 
-    python benchmarks/transfer.py --pairs 3 --out results/transfer.json
+    python benchmarks/transfer.py --warps 4 --voc 24 --out results/transfer.json
 
 Photo warps: the test photographs, which no setting has seen, with 12 landmarks and no box. Pascal VOC: pairs of the
 validation split in their boxes; only pictures whose names have an even hash, as settings were chosen on the odd ones.
@@ -49,9 +49,9 @@ class Case(NamedTuple):
         return float(max(x1 - x0, y1 - y0))
 
 
-def list_warps(strengths: tuple[float, ...] = (1.0, 2.0)) -> Iterator[Case]:
+def list_warps(pairs: int, strengths: tuple[float, ...] = (1.0, 2.0)) -> Iterator[Case]:
     for strength in strengths:
-        for one in list_photo_pairs(4, keypoints=12, strength=strength):
+        for one in list_photo_pairs(pairs, keypoints=12, strength=strength):
             right = one.points_b[one.truth]
             yield Case(
                 f"photo warps, strength {strength:g}", one.picture_a, one.points_a, None, one.picture_b, right, None
@@ -104,19 +104,22 @@ def summarise(rows: list[dict[str, np.ndarray]]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=24, help="pairs of each class of Pascal VOC")
+    parser.add_argument("--warps", type=int, default=4, help="pairs of each photograph, 0 for none")
+    parser.add_argument("--voc", type=int, default=24, help="pairs of each class of Pascal VOC, 0 for none")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     matcher = load()
     found: dict[str, list[dict[str, np.ndarray]]] = {}
-    hashed, voc = list_voc(options.pairs)
-    for cases in (list_warps(), voc):
+    hashed, voc = list_voc(options.voc) if options.voc else (None, iter(()))
+    for cases in (list_warps(options.warps), voc):
         for case in cases:
             found.setdefault(case.kind, []).append(measure(matcher, case))
+            print(case.kind, len(found[case.kind]), flush=True)
     rows = {kind: summarise(members) for kind, members in found.items()}
-    classes = [members for kind, members in found.items() if kind.startswith("VOC")]
-    rows["VOC, all classes"] = summarise([one for members in classes for one in members])
-    command = f"python benchmarks/transfer.py --pairs {options.pairs}"
+    if options.voc:
+        classes = [members for kind, members in found.items() if kind.startswith("VOC")]
+        rows["VOC, all classes"] = summarise([one for members in classes for one in members])
+    command = f"python benchmarks/transfer.py --warps {options.warps} --voc {options.voc}"
     report = {"command": command, "seed": 0, "within": SHARE, "list": hashed, **describe_origin(), "rows": rows}
     for kind, row in rows.items():
         print(kind, {key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()})

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from quadmatch.datasets.picture import Picture, pair_pictures
+from quadmatch.datasets.spans import add_whole
 from quadmatch.decode import decode, limit_iterations
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.prepared import Prepared, Stored, pair_up, prepare
@@ -22,8 +23,7 @@ from quadmatch.layers.quadratic_constraint import QuadraticStep
 from quadmatch.matching import Features, Matching, Solution
 from quadmatch.result import MatchResult
 
-UNCONSTRAINED = {"weight": 0.0}
-"""Keywords of `decode` for the Hungarian match."""
+UNCONSTRAINED = {"weight": 0.0}  # Keywords of `decode` for the Hungarian match.
 
 
 CHANGING = Lock()
@@ -106,13 +106,32 @@ class Matcher(nn.Module):
         """Match keypoints of one picture to those of another; with lists of pictures, one result a pair.
 
         Pictures are paths, PIL images or arrays; points are [[x, y], …] in pixels of the upright picture. A
-        picture is cropped to its box (x0, y0, x1, y1), else around its keypoints, and resized. `partial`
-        leaves keypoints alone that match nothing well; `constraint` switches the quadratic constraint.
+        picture is cropped to its box (x0, y0, x1, y1), else around its keypoints as `match_pictures` says, and
+        resized. `partial` leaves keypoints alone that match nothing well; `constraint` is the quadratic one.
         """
         pictures, source, target = pair_pictures(image_a, points_a, image_b, points_b, box_a, box_b)
-        prepared = self.prepare(pictures)
-        results = self.match_prepared(prepared, source, target, partial=partial, constraint=constraint)
+        results = self.match_pictures(pictures, source, target, partial=partial, constraint=constraint)
         return results if isinstance(image_a, (list, tuple)) else results[0]
+
+    def match_pictures(
+        self,
+        pictures: Sequence[Picture],
+        source: Sequence[int],
+        target: Sequence[int],
+        *,
+        partial: bool = False,
+        constraint: bool = True,
+    ) -> list[MatchResult]:
+        """One result for each pair of pictures, given by their places.
+
+        Where few keypoints face many (`compare_spans`), both pictures are also seen whole, and the lower
+        objective decides.
+        """
+        shown, left, right, doubtful = add_whole(pictures, source, target)
+        results = self.match_prepared(self.prepare(shown), left, right, partial=partial, constraint=constraint)
+        for pair, other in zip(doubtful, results[len(source) :]):
+            results[pair] = min(results[pair], other, key=lambda one: float(one.objective))
+        return results[: len(source)]
 
     def prepare(self, pictures: Sequence[Picture]) -> list[Prepared]:
         """The convolutions: what `match_prepared` needs of each picture and its keypoints."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from quadmatch.datasets.keypoints import Keypoints
 from quadmatch.datasets.picture import Picture
+from quadmatch.datasets.spans import compare_spans
 from quadmatch.result import MatchResult, to_numpy
 
 FORMAT = 1
@@ -61,7 +62,8 @@ def describe_match(result: MatchResult, a: Picture, b: Picture, settings: Settin
     }
     for letter, picture in (("a", a), ("b", b)):
         content |= _describe_picture(picture, letter)
-    return content | {"warnings": [*a.warnings, *b.warnings]}
+    doubt = compare_spans(a, b)
+    return content | {"warnings": [*a.warnings, *b.warnings, *([doubt] if doubt else [])]}
 
 
 def describe_pairs(result: MatchResult, a: Keypoints, b: Keypoints) -> dict[str, Any]:

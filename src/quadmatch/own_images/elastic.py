@@ -1,6 +1,6 @@
 """Landmarks laid over a picture: each to where its features are found, together as an affine map bends them.
 
-Places and landmarks are in pixels of the square that the network sees.
+Places and landmarks are in the square that the network sees, in pixels of which it has 256 on a side.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 
 from quadmatch.solvers.quadratic.frank_wolfe_hard import frank_wolfe_hard
 
+SIDE = 256.0
 ROUNDS, WIDE, NARROW = 6, 80.0, 30.0
 """Rounds, and how far from where the map puts it a landmark is sought: in the first of them and in the last."""
 STIFFNESS = 2000.0

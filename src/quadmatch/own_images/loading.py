@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from quadmatch.datasets.boxes import choose_box, parse_box
+from quadmatch.datasets.boxes import Box, choose_box, parse_box
 from quadmatch.datasets.keypoint_files import read_keypoints
 from quadmatch.datasets.keypoints import Keypoints, make_keypoints
 from quadmatch.datasets.picture import Picture
@@ -29,7 +29,7 @@ def load_picture(
     Files are paths or addresses that fsspec knows. `part` is the box to look at, as x,y,w,h; `name` is what
     errors call the picture.
     """
-    box = parse_box(part, f"box of {name}", extent=True) if part and part.strip() else None
+    box = _read_part(part, name)
     shown = hide_secrets(image)
     if points is None and count is None:
         raise ValueError(f"{name} {shown} has no keypoints: name a file, or let them be detected (--detect 40)")
@@ -53,6 +53,21 @@ def load_picture(
     warnings += check_places(keypoints, *size, f"{name} ({shown})")
     points_file = None if points is None else hide_secrets(points)
     return Picture(pixels, keypoints, name, shown, points_file, size, tuple(warnings))
+
+
+def load_bare(image: str, part: str | None = None, *, name: str = "image") -> Picture:
+    """A picture without keypoints; `part` is the box to look at, as x,y,w,h."""
+    box = _read_part(part, name)
+    with fetch(locate(None, image), name) as path:
+        pixels = read_pixels(path, name)
+    size = pixels.shape[1], pixels.shape[0]
+    keypoints = make_keypoints(np.zeros((0, 2)), None, box)
+    choose_box(keypoints.points, *size, box, f"box of {name}")
+    return Picture(pixels, keypoints, name, image, None, size)
+
+
+def _read_part(part: str | None, name: str) -> Box | None:
+    return parse_box(part, f"box of {name}", extent=True) if part and part.strip() else None
 
 
 def check_places(keypoints: Keypoints, width: int, height: int, name: str) -> Sequence[str]:

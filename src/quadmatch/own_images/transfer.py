@@ -17,11 +17,13 @@ from quadmatch.delaunay import delaunay
 from quadmatch.features.trunk import join_entries
 from quadmatch.matcher import Matcher
 from quadmatch.matching import EDGE, Features
-from quadmatch.own_images.elastic import lay_out
+from quadmatch.own_images.elastic import SIDE, lay_out
 from quadmatch.result import MatchResult
 
 CELL = 8
 """Pixels of the square that the network sees between two places at which a landmark is sought."""
+MOST = 500
+"""Landmarks: there are about a thousand places."""
 SURE = 0.7
 """Score from which a landmark is taken for found: between those of right and of wrong ones in training photographs."""
 CLIMB = 1
@@ -82,6 +84,8 @@ def transfer_landmarks(matcher: Matcher, a: Picture, b: Picture, *, constraint: 
     landmarks, own, other = a.keypoints.points, a.keypoints.box, b.keypoints.box
     if not len(landmarks):
         return Transferred(a.keypoints, np.zeros(0), np.zeros((0, 0)))
+    if len(landmarks) > MOST:
+        raise ValueError(f"{a.name} has {len(landmarks)} landmarks; at most {MOST} can be transferred at once")
     found = _search(matcher, _show(a, own), landmarks, _show(b, other), constraint)
     if own is None or other is None:
         # Once it is known where the object is, both pictures are cropped to it.
@@ -127,9 +131,10 @@ def _search(matcher: Matcher, a: Picture, landmarks: Float[np.ndarray, "K 2"], b
     scale = (high - low) / size
     grid = replace(b, keypoints=make_keypoints(places * scale + low, None, b.keypoints.box))
     alike = compare(read_features(matcher, a), read_features(matcher, grid))
-    laid = lay_out(alike, move_points(landmarks, a.keypoints.box, size), places, constraint=constraint)
+    unit = SIDE / size
+    laid = lay_out(alike, unit * move_points(landmarks, a.keypoints.box, size), unit * places, constraint=constraint)
     finer = CELL * (find_peak(alike.reshape(-1, side, side), cells[laid.chosen]) + 0.5)
-    return _Found(finer * scale + low, alike[np.arange(len(alike)), laid.chosen], laid.expected * scale + low)
+    return _Found(finer * scale + low, alike[np.arange(len(alike)), laid.chosen], laid.expected / unit * scale + low)
 
 
 @torch.no_grad()

@@ -43,7 +43,7 @@ def read_keypoints(
         raise ValueError(f"{file} is a folder; keypoints are in a file: {FORMS}")
     table = file.suffix.lower() in SUFFIXES
     stored = None if table else load_file(file)
-    if is_coco(stored):
+    if stored is not None and is_coco(stored):
         return _read_object(file, stored, place, wanted)
     if file.suffix.lower() in READERS or is_labelme(stored):
         number, one = choose_one(list_objects(file, place), file, place, wanted)

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -21,6 +25,7 @@ from quadmatch.layers.quadratic_constraint import QuadraticConstraint
 from quadmatch.matcher import Matcher
 from quadmatch.matching import Matching
 from quadmatch.methods.dot_product import DotProduct
+from quadmatch.result import MatchResult
 
 RANDOM = np.random.default_rng(0)
 PICTURE = RANDOM.integers(0, 256, (48, 64, 3), dtype=np.uint8)
@@ -237,3 +242,58 @@ def test_large_graphs_take_fewer_steps_and_are_matched_alone(matcher) -> None:
     prepared = [few, many, many, few]
     sizes = [batch.pairs.pairs.truth.shape for batch in prepared_module.pair_up(prepared, [0, 1, 2, 3], [3, 2, 1, 0])]
     assert sizes == [(1, 2, 2), (1, side, side), (1, side, side), (1, 2, 2)]
+
+
+class Noisy(nn.Module):
+    """A head that answers at random while it is trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head, self.dropout = DotProduct(temperature=0.02), nn.Dropout(0.5)
+        self.entered, self.gate = None, None
+
+    def forward(self, pair, source, target):
+        if self.entered is not None and not self.entered.is_set():
+            self.entered.set()
+            assert self.gate.wait(60)
+        maps = {name: self.dropout(rows) for name, rows in source.maps.items()}
+        return self.head(pair, replace(source, maps=maps), target)
+
+
+def test_threads_that_match_do_not_switch_each_other_to_training(extractor) -> None:
+    matcher = Matcher(extractor, Noisy(), decoding={}).train()
+    expected = matcher.match(PICTURE, POINTS, PICTURE, POINTS)
+    matcher.head.entered, matcher.head.gate = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(matcher.match, PICTURE, POINTS, PICTURE, POINTS)
+        try:
+            assert matcher.head.entered.wait(60)
+            matcher.match(PICTURE, POINTS[:3], PICTURE, POINTS)  # comes and goes while the other is inside
+        finally:
+            matcher.head.gate.set()
+        found = slow.result()
+    assert np.array_equal(found.assignment, expected.assignment)
+    assert matcher.training
+    assert matcher.head.dropout.training
+
+
+def test_four_threads_get_the_answers_of_one(extractor) -> None:
+    matcher = Matcher(extractor, QuadraticConstraint(Noisy(), outer=1), decoding={}).train()
+    random = np.random.default_rng(5)
+    given = [(PICTURE, random.uniform(2, 46, (n, 2)), PICTURE[::-1].copy(), POINTS) for n in (9, 3, 12, 1, 7, 5, 9, 8)]
+    expected = [matcher.match(*one, partial=n % 2 == 1) for n, one in enumerate(given)]
+    start = threading.Barrier(4)
+
+    def work(first: int) -> list[tuple[int, MatchResult]]:
+        start.wait(60)
+        turns = [(first + step) % len(given) for step in range(len(given))]
+        return [(n, matcher.match(*given[n], partial=n % 2 == 1)) for n in turns]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = [one for answers in pool.map(work, range(0, 8, 2)) for one in answers]
+    assert len(found) == 32
+    for n, result in found:
+        assert np.array_equal(result.pairs, expected[n].pairs)
+        assert np.array_equal(result.assignment, expected[n].assignment)
+        assert result.objective == expected[n].objective
+    assert matcher.training

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from quadmatch.matching import Matching as Matching
     from quadmatch.methods import METHODS as METHODS
     from quadmatch.models.load import load as load
+    from quadmatch.own_images.transfer import transfer as transfer
     from quadmatch.result import MatchResult as MatchResult
 
 HOMES = {
@@ -32,6 +33,7 @@ HOMES = {
     "load": "models.load",
     "match_graphs": "graphs.match_graphs",
     "quadratic_assignment": "graphs.quadratic_assignment",
+    "transfer": "own_images.transfer",
 }
 """Where each public name is defined: it is imported when it is first used, and with it what it needs."""
 

@@ -6,7 +6,20 @@ from typing import Annotated
 
 import typer
 
-from quadmatch.commands import bench, data, demo, evaluate, export, listing, match, match_many, reproduce, serve, train
+from quadmatch.commands import (
+    bench,
+    data,
+    demo,
+    evaluate,
+    export,
+    listing,
+    match,
+    match_many,
+    reproduce,
+    serve,
+    train,
+    transfer,
+)
 from quadmatch.commands.groups import Command, Commands
 
 app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
@@ -34,6 +47,7 @@ app.command("list", cls=Command)(listing.list_names)
 app.command(cls=Command)(demo.demo)
 app.command(cls=Command)(match.match)
 app.command("match-many", cls=Command)(match_many.match_many)
+app.command(cls=Command)(transfer.transfer)
 app.command(cls=Command)(train.train)
 app.command(cls=Command)(evaluate.evaluate)
 app.command(cls=Command)(reproduce.reproduce)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from quadmatch.datasets.picture import Picture, pair_pictures
+from quadmatch.datasets.spans import add_whole
 from quadmatch.decode import decode, limit_iterations
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.prepared import Prepared, Stored, pair_up, prepare
@@ -20,8 +23,11 @@ from quadmatch.layers.quadratic_constraint import QuadraticStep
 from quadmatch.matching import Features, Matching, Solution
 from quadmatch.result import MatchResult
 
-UNCONSTRAINED = {"weight": 0.0}
-"""Keywords of `decode` for the Hungarian match."""
+UNCONSTRAINED = {"weight": 0.0}  # Keywords of `decode` for the Hungarian match.
+
+
+CHANGING = Lock()
+"""Held by a thread that changes a matcher between training and evaluation; no part of it, as it could not be copied."""
 
 
 class Matcher(nn.Module):
@@ -48,6 +54,7 @@ class Matcher(nn.Module):
         self.features, self.head = features, head
         self.constraint, self.decoding = constraint, decoding
         self.threshold, self.construction = threshold, construction
+        self._inside, self._found = 0, False
 
     def forward(self, stored: Stored, batch: PairBatch) -> Matching:
         """The matching of each pair; `batch` counts objects by their rows in `stored`."""
@@ -99,13 +106,32 @@ class Matcher(nn.Module):
         """Match keypoints of one picture to those of another; with lists of pictures, one result a pair.
 
         Pictures are paths, PIL images or arrays; points are [[x, y], …] in pixels of the upright picture. A
-        picture is cropped to its box (x0, y0, x1, y1), else around its keypoints, and resized. `partial`
-        leaves keypoints alone that match nothing well; `constraint` switches the quadratic constraint.
+        picture is cropped to its box (x0, y0, x1, y1), else around its keypoints as `match_pictures` says, and
+        resized. `partial` leaves keypoints alone that match nothing well; `constraint` is the quadratic one.
         """
         pictures, source, target = pair_pictures(image_a, points_a, image_b, points_b, box_a, box_b)
-        prepared = self.prepare(pictures)
-        results = self.match_prepared(prepared, source, target, partial=partial, constraint=constraint)
+        results = self.match_pictures(pictures, source, target, partial=partial, constraint=constraint)
         return results if isinstance(image_a, (list, tuple)) else results[0]
+
+    def match_pictures(
+        self,
+        pictures: Sequence[Picture],
+        source: Sequence[int],
+        target: Sequence[int],
+        *,
+        partial: bool = False,
+        constraint: bool = True,
+    ) -> list[MatchResult]:
+        """One result for each pair of pictures, given by their places.
+
+        Where few keypoints face many (`compare_spans`), both pictures are also seen whole, and the lower
+        objective decides.
+        """
+        shown, left, right, doubtful = add_whole(pictures, source, target)
+        results = self.match_prepared(self.prepare(shown), left, right, partial=partial, constraint=constraint)
+        for pair, other in zip(doubtful, results[len(source) :]):
+            results[pair] = min(results[pair], other, key=lambda one: float(one.objective))
+        return results[: len(source)]
 
     def prepare(self, pictures: Sequence[Picture]) -> list[Prepared]:
         """The convolutions: what `match_prepared` needs of each picture and its keypoints."""
@@ -140,19 +166,29 @@ class Matcher(nn.Module):
 
         `read` makes features of what the pictures' entries hold; without it, the extractor does.
         """
-        training = self.training
-        self.eval()
         results: list[list[MatchResult]] = [[] for _ in ways]
-        try:
+        with self.evaluating():
             for stored, pairs in pair_up(prepared, source, target, self.device):
                 matching = self.compare((read or self.features)(*stored), pairs)
                 for found, constraint in zip(results, ways):
                     solution = self.decode(matching, pairs, partial=partial, constraint=constraint)
                     used = matching if constraint else matching.release()
                     found += split_results(pairs.pairs, used, solution)
-        finally:
-            self.train(training)
         return results
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Within: evaluation mode; when the last of several threads leaves, the mode that the first one found."""
+        with CHANGING:
+            self._found = self._found if self._inside else self.training
+            self._inside += 1
+            self.eval()
+        try:
+            yield
+        finally:
+            with CHANGING:
+                self._inside -= 1
+                self.train(self._found and not self._inside)
 
 
 def split_results(pairs: GraphPair, matching: Matching, solution: Solution) -> list[MatchResult]:

@@ -1,8 +1,11 @@
+import hashlib
 import io
 import json
 import stat
 import tarfile
 import zipfile
+from dataclasses import replace
+from functools import partial
 
 import pytest
 from archive_fixtures import VOC_TEST, VOC_TRAIN, make_voc, write_files, write_tar, write_zip
@@ -12,8 +15,10 @@ from quadmatch.datasets import archives, sources
 from quadmatch.datasets.archives import prepare, resolve
 from quadmatch.datasets.downloads import download
 from quadmatch.datasets.parts import RECORD, list_parts
-from quadmatch.datasets.unpacking import unpack
+from quadmatch.datasets.unpacking import unpack as unpack_within
 from quadmatch.files import remove_partial
+
+unpack = partial(unpack_within, largest=10**6, most=100)
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +80,7 @@ def test_links_and_devices_are_refused(tmp_path, kind):
 @pytest.mark.parametrize("write", [write_zip, write_tar])
 def test_limits_hold(tmp_path, write):
     archive = write(tmp_path / "archive", {"a": b"0" * 3000, "b": b"0" * 3000})
-    with pytest.raises(ValueError, match="more than 5000 bytes"):
+    with pytest.raises(ValueError, match=r"more than 0\.00476837 MB, so it is not what was meant"):
         unpack(archive, tmp_path / "out", largest=5000)
     with pytest.raises(ValueError, match="more than 1 files"):
         unpack(archive, tmp_path / "out", most=1)
@@ -144,14 +149,14 @@ def test_prepare_fetches_when_there_is_no_mirror(tmp_path, willow_mirror, monkey
     source = next(willow_mirror.rglob("*.zip"))
     official = sources.ARCHIVES["willow"][0]
     urls = ((tmp_path / "gone.zip").as_uri(), source.as_uri())
-    changed = sources.Archive(official.file, official.holds, official.marker, urls)
+    changed = replace(official, urls=urls)
     monkeypatch.setitem(archives.ARCHIVES, "willow", (changed,))
     said = []
     result = prepare("willow", root=tmp_path / "root", report=said.append)
     assert len(result.folders) == 1
     assert any("gone.zip" in text and "failed" in text for text in said)
     assert not list((tmp_path / "root").rglob("*.zip"))  # the download itself is not kept
-    failing = sources.Archive(official.file, official.holds, official.marker, urls[:1])
+    failing = replace(official, urls=urls[:1])
     monkeypatch.setitem(archives.ARCHIVES, "willow", (failing,))
     assert "gone.zip" in prepare("willow", root=tmp_path / "other").missing[0]
 
@@ -171,7 +176,7 @@ def test_a_download_continues_where_it_stopped(tmp_path, monkeypatch):
 
     monkeypatch.setattr("urllib.request.urlopen", open_url)
     (tmp_path / "file.part").write_bytes(data[:100])
-    assert download(["http://example.org/file"], tmp_path / "file") == []
+    assert download(["http://example.org/file"], tmp_path / "file", largest=len(data)) == []
     assert asked == ["bytes=100-"]
     assert (tmp_path / "file").read_bytes() == data
 
@@ -182,9 +187,89 @@ def test_a_connection_that_ends_early_is_a_failure(tmp_path, monkeypatch):
         headers = {"Content-Length": "1000"}  # noqa: RUF012
 
     monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: Answer(b"0" * 10))
-    failures = download(["http://example.org/file"], tmp_path / "file")
+    failures = download(["http://example.org/file"], tmp_path / "file", largest=1000)
     assert "after 10 of 1000 bytes" in failures[0]
     assert not (tmp_path / "file").exists()
+
+
+def test_an_address_that_sends_without_end_is_left(tmp_path, monkeypatch):
+    class Endless(io.RawIOBase):
+        status, headers, sent = 200, {}, 0
+
+        def read(self, size=-1):
+            self.sent += 1
+            assert self.sent < 10, "it was read far beyond the limit"
+            return bytes(size)
+
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: Endless())
+    failures = download(["http://example.org/file"], tmp_path / "file", largest=3 * 2**20)
+    assert "sends more than 3 MB" in failures[0]
+    assert sum(one.stat().st_size for one in tmp_path.iterdir()) == 0
+
+
+def write_bomb(path, name, size):
+    """An archive of one member, a thousandth of the size that it unpacks to."""
+    path.parent.mkdir()
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open(name, "w") as member:
+            for _ in range(size // 2**20):
+                member.write(bytes(2**20))
+    else:
+        with tarfile.open(path, "w:gz") as archive:
+            info = tarfile.TarInfo(name)
+            info.size = size
+            archive.addfile(info, io.BytesIO(bytes(size)))
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "member"),
+    [
+        ("willow", 0, "WILLOW-ObjectClass/Car/a.png"),
+        ("pascal-voc", 0, "VOCdevkit/VOC2011/JPEGImages/a.jpg"),
+        ("pascal-voc", 1, "annotations/car/a.xml"),
+    ],
+)
+def test_no_archive_writes_much_more_than_its_data_set_has(tmp_path, monkeypatch, name, number, member):
+    official = sources.ARCHIVES[name][number]
+    assert official.largest <= 4 * 2**30
+    small = replace(official, largest=2**20)  # a bomb against the bound itself would take long to write
+    monkeypatch.setitem(archives.ARCHIVES, name, (small,))
+    write_bomb(tmp_path / "mirror" / official.file, member, 8 * 2**20)
+    assert (tmp_path / "mirror" / official.file).stat().st_size < 2**16
+    with pytest.raises(ValueError, match=rf"cannot unpack .*{official.file}: it holds more than 1 MB, so it is not"):
+        prepare(name, mirror=tmp_path / "mirror", root=tmp_path / "root")
+    assert list_files(tmp_path / "root") == []
+    monkeypatch.setitem(archives.ARCHIVES, name, (replace(official, largest=2**10),))
+    with pytest.raises(ValueError, match=rf"{official.file} has 0 MB; .*so it is not what was meant"):
+        prepare(name, mirror=tmp_path / "mirror", root=tmp_path / "root")
+
+
+def test_what_is_not_the_known_copy_is_said_or_refused(tmp_path, willow_mirror, monkeypatch):
+    """A flipped byte in a zip is an error; a tar has no checksums of its own, so that its counts must tell."""
+    source = next(willow_mirror.rglob("*.zip"))
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    monkeypatch.setitem(archives.ARCHIVES, "willow", (replace(sources.ARCHIVES["willow"][0], known=(digest,)),))
+    assert "(a known copy)" in prepare("willow", mirror=willow_mirror, root=tmp_path / "right").messages[0]
+    flip_byte(source, b"IDAT")
+    with pytest.raises(ValueError, match=r"cannot unpack .*\.zip: Bad CRC-32"):
+        prepare("willow", mirror=willow_mirror, root=tmp_path / "wrong")
+    assert list_files(tmp_path / "wrong") == []
+    voc = make_voc(tmp_path / "voc", VOC_TRAIN)
+    pictures = next(voc.rglob("*.tar"))
+    digest = hashlib.md5(pictures.read_bytes()).hexdigest()
+    flip_byte(pictures, b"JFIF")
+    official = sources.ARCHIVES["pascal-voc"]
+    monkeypatch.setitem(archives.ARCHIVES, "pascal-voc", (replace(official[0], known=(digest,)), *official[1:]))
+    found = prepare("pascal-voc", mirror=voc, root=tmp_path / "voc-root")
+    assert "not a known copy, so judge it by its counts" in found.messages[0]
+    assert json.loads((found.folders[0] / RECORD).read_text())["known"] is False
+
+
+def flip_byte(path, after):
+    """Change a byte behind the first place where some bytes stand."""
+    content = bytearray(path.read_bytes())
+    content[content.index(after) + len(after) + 2] ^= 1
+    path.write_bytes(content)
 
 
 def test_resolve_takes_roots_mirrors_archives_and_unpacked_copies(tmp_path, willow_mirror, monkeypatch):

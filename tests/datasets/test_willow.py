@@ -5,6 +5,7 @@ from archive_fixtures import WILLOW, willow_files, write_files, write_zip
 from scipy.io import savemat
 
 from quadmatch.datasets import load_crop, willow
+from quadmatch.datasets.splits import deal_folds
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +27,27 @@ def test_the_first_twenty_of_each_class_are_for_training(root):
     assert [one.name for one in willow(root, "trainval")] == sorted(names["train"] + names["validation"])
     for kind in WILLOW:
         assert sum(name.startswith(kind) for name in names["validation"]) == 2
+
+
+def test_folds_share_the_training_pictures_out(root):
+    whole = [one.name for one in willow(root, "trainval")]
+    folds = [[one.name for one in willow(root, f"fold-{number}-of-4")] for number in (1, 2, 3, 4)]
+    assert sorted(name for fold in folds for name in fold) == whole
+    for number, fold in enumerate(folds, 1):
+        assert [sum(name.startswith(kind) for name in fold) for kind in WILLOW] == [5] * 5
+        assert [one.name for one in willow(root, f"rest-{number}-of-4")] == [one for one in whole if one not in fold]
+    assert folds[0] != whole[:25]
+    for wrong in ("fold-5-of-4", "fold-1-of-1", "fold-0-of-4", "part-1-of-4", "fold-1"):
+        with pytest.raises(ValueError, match="fold-K-of-N or rest-K-of-N with K up to N; got"):
+            willow(root, wrong)
+
+
+def test_a_picture_with_two_kinds_of_objects_is_in_one_fold():
+    pictures = [("car", str(number)) for number in range(9)] + [("bus", str(number)) for number in range(4, 12)]
+    folds = deal_folds(pictures, 3)
+    assert set(folds) == {str(number) for number in range(12)}
+    assert sorted(list(folds.values()).count(number) for number in (1, 2, 3)) == [4, 4, 4]
+    assert deal_folds(reversed(pictures), 3) == folds
 
 
 def test_copies_can_be_left_out(root):

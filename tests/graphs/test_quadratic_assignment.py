@@ -206,9 +206,9 @@ def test_time_limit_is_kept(method):
     source, target = make_pair(60, 0)
     options = {"time_limit": 0.3, "rng": 0} | ({} if method in ("faq", "2opt") else {"starts": 10**7})
     quadratic_assignment(source, target, method, options | {"time_limit": 0.01})
-    begun = time.perf_counter()
+    begun = time.process_time()  # which does not run while others have the processor
     result = quadratic_assignment(source, target, method, options)
-    assert time.perf_counter() - begun < 30
+    assert time.process_time() - begun < 30
     assert sorted(result.col_ind) == list(range(60))
 
 

@@ -11,11 +11,17 @@ from quadmatch.training.team import Alone, TeamError
 
 
 @pytest.fixture
-def launched(monkeypatch):
-    """Variables of rank 1 of 2, at a port where nobody listens."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
+def held():
+    """A port at which nobody listens, nor can anybody else begin to."""
+    with socket.socket() as made:
+        made.bind(("localhost", 0))
+        yield made
+
+
+@pytest.fixture
+def launched(monkeypatch, held):
+    """Variables of rank 1 of 2, at that port."""
+    port = held.getsockname()[1]
     given = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
     for name, value in given.items():
         monkeypatch.setenv(name, value)
@@ -43,7 +49,8 @@ def test_a_name_that_is_no_machine(launched) -> None:
     refuse(r"rank 1 of 2 waited 0.3 seconds at no\.machine\.invalid:\d+ for the others")
 
 
-def test_nobody_comes(launched) -> None:
+def test_nobody_comes(launched, held) -> None:
+    held.close()
     launched.setenv("RANK", "0")
     refuse(r"rank 0 of 2 waited 0.3 seconds at localhost:\d+ for the others, in vain")
 

@@ -76,7 +76,7 @@ def test_one_bad_picture_does_not_stop_the_rest(place) -> None:
     assert set(failed) == {3, 6, 8}
     for row, reason in ((3, "broken.png"), (6, "none.json"), (8, "has no keypoints")):
         assert reason in failed[row]
-        assert f"row {row}: " in done.output
+        assert f"row {row}: side " in done.output
         assert reason in done.output
     assert "8 of 11 pairs matched" in done.output
     assert lines[6]["box_a"] == [1, 2, 41, 32]

@@ -34,6 +34,10 @@ def run(rows, out: Path, settings: Settings | None = None, **options):
     return many.match_many(rows, out.parent, out, lambda *_: make_matcher(), settings or Settings(), **options)
 
 
+def refuse(name: str, precision: str | None):
+    pytest.fail("nothing is to be matched")
+
+
 def test_a_table_holds_what_the_lines_hold(rows, tmp_path) -> None:
     lines, table = tmp_path / "m.jsonl", tmp_path / "m.parquet"
     assert run(rows, lines) == run(rows, table)
@@ -70,7 +74,7 @@ def test_a_table_that_is_there_is_read_not_made(rows, tmp_path) -> None:
     errors = run(rows, table).errors
     assert [row for row, _ in errors] == [3]
     before = table.read_bytes()
-    again = many.match_many(rows, tmp_path, table, None, Settings())
+    again = many.match_many(rows, tmp_path, table, refuse, Settings())
     assert (again.resumed, again.errors) == (5, errors)
     for other, settings, reason in (
         (rows, Settings(constraint=False), "made with constraint True"),
@@ -89,4 +93,4 @@ def test_a_table_that_is_there_is_read_not_made(rows, tmp_path) -> None:
 
 def test_a_table_without_a_folder_is_refused_first(rows, tmp_path) -> None:
     with pytest.raises(FileNotFoundError, match="there is no folder"):
-        many.match_many(rows, tmp_path, tmp_path / "none" / "m.parquet", None, Settings())
+        many.match_many(rows, tmp_path, tmp_path / "none" / "m.parquet", refuse, Settings())

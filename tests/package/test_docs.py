@@ -7,9 +7,11 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from shutil import which
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 import pytest
@@ -141,25 +143,45 @@ def test_nothing_is_fetched_from_another_host(pages: dict[Path, Reader], site: P
         assert not re.search(r'class="[^"]*(?:mermaid|arithmatex|md-source\b)', path.read_text("utf-8")), path
 
 
-def test_the_site_searches_when_opened_from_disk(site: Path) -> None:
-    browser = next(
-        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := which(name))), None
-    )
-    if browser is None:
+@pytest.fixture(scope="module")
+def open_page() -> Iterator[Any]:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next((place for name in names if (place := which(name))), None)
+    if found is None:
         pytest.skip("there is no chromium")
     play = pytest.importorskip("playwright.sync_api")
-    with (
-        play.sync_playwright() as driver,
-        driver.chromium.launch(executable_path=browser, args=["--no-sandbox"], timeout=160_000) as window,
-    ):
-        page = window.new_page()
-        page.goto((site / "api" / "types.html").as_uri())
-        page.locator("label[for=__search]").first.click()
-        page.fill(".md-search__input", "sinkhorn")
-        page.wait_for_selector(".md-search-result__item a", timeout=120_000)
-        addresses = page.eval_on_selector_all(".md-search-result__item a", "links => links.map(link => link.href)")
+    with play.sync_playwright() as driver:
+        made = driver.chromium.launch(executable_path=found, args=["--no-sandbox"], timeout=160_000)
+
+        def open_one(**options: Any) -> Any:
+            page = made.new_page(**options)
+            page.set_default_timeout(120_000)
+            return page
+
+        yield open_one
+
+
+def test_the_site_searches_when_opened_from_disk(site: Path, open_page: Any) -> None:
+    page = open_page(viewport={"width": 1280, "height": 800})
+    page.goto((site / "api" / "types.html").as_uri())
+    page.locator(".md-search__input").click()
+    page.fill(".md-search__input", "sinkhorn")
+    page.wait_for_selector(".md-search-result__item a", timeout=120_000)
+    addresses = page.eval_on_selector_all(".md-search-result__item a", "links => links.map(link => link.href)")
     assert any("/api/solvers.html" in address for address in addresses)
     assert all(Path(unquote(urlparse(address).path)).is_file() for address in addresses)
+
+
+@pytest.mark.parametrize("name", ["which-solver", "page", "models"])
+def test_code_in_a_table_does_not_break_inside_a_word_on_a_phone(site: Path, open_page: Any, name: str) -> None:
+    page = open_page(viewport={"width": 390, "height": 844})
+    page.goto((site / f"{name}.html").as_uri())
+    words = """codes => codes.filter(code => !/[\\s…/-]/.test(code.textContent))
+        .map(code => [code.textContent, code.getClientRects().length])"""
+    lines = page.eval_on_selector_all("td code", words)
+    assert len(lines) > 3
+    assert not [text for text, count in lines if count > 1]
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_benchmarks_are_one_page_of_what_a_user_asks(site: Path) -> None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 from quoted_figures import (
     draw_classes,
+    draw_compared,
+    draw_gains,
+    draw_methods,
     draw_photographs,
     draw_readings,
     draw_readme,
+    draw_scores,
     draw_voc_constraint,
     draw_voc_test,
     draw_willow_constraint,
 )
+from quoted_sentences import SENTENCES
 
 ROOT = Path(__file__).parents[2]
 TABLES = {
@@ -22,6 +28,12 @@ TABLES = {
     "docs/reproducing.md": [draw_voc_test, draw_readings],
     "docs/learned.md": [draw_willow_constraint, draw_voc_constraint],
     "docs/models.md": [draw_photographs],
+    "docs/results.md": [
+        partial(draw_methods, "willow", "Willow, test, one seed, accuracy"),
+        partial(draw_compared, "willow"),
+        draw_gains,
+    ],
+    "docs/own-images.md": [draw_scores],
 }
 FIGURE = re.compile(r"\b\d\d\.\d")
 
@@ -35,6 +47,13 @@ def test_tables_are_those_of_the_records(page: str) -> None:
         text = text.replace(table, "")
     rest = [line for line in text.splitlines() if line.startswith("|") and FIGURE.search(line)]
     assert not rest, f"{page}: no record is known to this test of the figures in {rest}"
+
+
+@pytest.mark.parametrize("page", SENTENCES)
+def test_sentences_say_what_the_records_do(page: str) -> None:
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    for draw in SENTENCES[page]:
+        assert draw() in text, f"{page}: the records give: {draw()}"
 
 
 @pytest.mark.parametrize(

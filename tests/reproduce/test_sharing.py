@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from same_runs import assert_same
@@ -10,11 +11,12 @@ from tiny_experiment import tiny_experiment, write_experiment, write_tiny
 from typer.testing import CliRunner
 
 from quadmatch.cli import app
+from quadmatch.features.cache import _read_header
 from quadmatch.launch.cluster import Cluster
 from quadmatch.reproduce import ITEMS
 from quadmatch.reproduce.items import Row, Settings, Table
 from quadmatch.reproduce.making import reproduce_item
-from quadmatch.reproduce.sharing import group_by_run
+from quadmatch.reproduce.sharing import group_by_run, list_needs
 from quadmatch.reproduce.tables import list_steps
 
 
@@ -36,6 +38,20 @@ def test_one_run_is_trained_by_one_worker(table, tmp_path) -> None:
     ]
 
 
+def test_features_that_rows_share_are_one_need(table, tmp_path) -> None:
+    settings = Settings(tmp_path)
+    needs = list(list_needs(table, settings))
+    assert len(needs) == 2
+    assert len(set(needs)) == 1
+    changed = replace(table.rows["ours"], changes=("training.flip=true", "head.options.width=8"))
+    assert len(set(list_needs(replace(table, rows=dict(table.rows, flipped=changed)), settings))) == 2
+
+
+def count_entries(folder: Path) -> list[str]:
+    """Names of all entries of a store's shards; one that was computed twice is there twice."""
+    return [name for shard in folder.glob("*/*.safetensors") for name in _read_header(shard)]
+
+
 @pytest.mark.slow
 def test_a_table_made_on_ray_is_that_of_one_process(table, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -43,10 +59,16 @@ def test_a_table_made_on_ray_is_that_of_one_process(table, tmp_path, monkeypatch
     said: list[str] = []
     made = []
     for name, cluster in (("local", None), ("ray", Cluster(workers=2))):
-        settings = Settings(tmp_path / name, say=said.append, cluster=cluster)
+        monkeypatch.setenv("QUADMATCH_CACHE", str(tmp_path / name / "usual"))
+        changes = (f"features.cache={tmp_path / name / 'cache'}",)
+        settings = Settings(tmp_path / name, changes=changes, say=said.append, cluster=cluster)
         made.append(reproduce_item("tiny", trained, settings))
     assert made[0].lines == made[1].lines
     assert "2 of 2 done" in " ".join(said)
+    assert any(line.startswith("features of 45 objects computed") for line in said)
+    expected, found = (sorted(count_entries(tmp_path / name / "cache")) for name in ("local", "ray"))
+    assert found == expected
+    assert len(set(found)) == len(found)
     for run in (tmp_path / "local" / "runs").iterdir():
         assert_same(tmp_path / "ray" / "runs" / run.name, run)
 

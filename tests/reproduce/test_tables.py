@@ -146,6 +146,23 @@ def test_an_unfinished_run_goes_on(invoke, tiny, table, tmp_path, monkeypatch) -
         train(replace(row, changes=("data.split=trainval",)), 0, "validation", settings)
 
 
+def test_folds_are_trained_on_the_others_and_tested_once_each(invoke, tiny, table, tmp_path, monkeypatch) -> None:
+    folds = replace(table, folds=2, rows={"ours": table.rows["ours"]})
+    monkeypatch.setitem(ITEMS, "tiny", folds)
+    words = ["tiny", "--root", tiny / "data", "--out", tmp_path, "--set", "training.steps=1"]
+    done = invoke(*words)
+    assert done.exit_code == 0, done.output
+    assert "ours, fold 2 of 2" in done.output
+    assert "2 folds" in done.output
+    runs = sorted((tmp_path / "runs").iterdir())
+    assert [read_run(run).experiment.data.split for run in runs] == ["rest-1-of-2", "rest-2-of-2"]
+    tested = [json.loads(next(run.glob("evaluations/*.json")).read_text())["split"] for run in runs]
+    assert tested == ["fold-1-of-2", "fold-2-of-2"]
+    assert len(json.loads((tmp_path / "tiny.json").read_text())["rows"]["ours"]["seeds"]) == 2
+    with pytest.raises(ValueError, match="trained on train: fold-1-of-2 would be no test"):
+        train(table.rows["ours"], 0, "fold-1-of-2", Settings(tmp_path, root=tiny / "data"))
+
+
 def test_a_quick_look_is_kept_apart(invoke, tiny, tmp_path) -> None:
     done = invoke("tiny", "--quick", "--row", "ours", "--root", tiny / "data", "--out", tmp_path)
     assert done.exit_code == 0, done.output

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from quadmatch.reproduce.scores import list_shares
 from quadmatch.reproduce.tables import read_published
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +129,64 @@ def draw_voc_constraint() -> str:
     return draw([*heading, "trained without"], *lines)
 
 
+def draw_methods(record: str, title: str) -> str:
+    """Every row of a table by its mean, beside the paper's; and how far from it."""
+    lines = []
+    for name, row in read(f"results/{record}")["rows"].items():
+        mean, paper = row["mean"]["mean"], row["paper"].get("mean")
+        spread = "" if row["std"]["mean"] is None else f" ± {row['std']['mean']:.1f}"
+        beside = ["", ""] if paper is None else [f"{paper:.1f}", f"{mean - paper:+.1f}"]
+        lines.append([name, f"{mean:.1f}{spread}", *beside])
+    return draw([title, "here", "the paper", "difference"], *lines)
+
+
+def draw_compared(*records: str) -> str:
+    """Rows with the constraint against those without on the same pairs."""
+    lines = []
+    for record in records:
+        for name, one in read(f"results/{record}")["compared"].items():
+            chance = f"{one['p']:.3f}" if one["p"] >= 0.001 else "< 0.001"
+            span = f"{one['low']:+.1f} to {one['high']:+.1f}"
+            lines.append(
+                [f"{record}: {name}", f"{one['gain']:+.1f}", span, chance, f"{one['better']} of {one['classes']}"]
+            )
+    return draw(["on the same pairs", "gain", "95 %", "p", "classes gained"], *lines)
+
+
+def count_gains(first: dict[str, float], second: dict[str, float]) -> list[str]:
+    """Mean gain of the first over the second, and in how many classes there is one."""
+    gains = [first[name] - second[name] for name in first if name != "mean"]
+    return [f"{fmean(gains):+.2f}", f"{sum(gain > 0 for gain in gains)} of {len(gains)}"]
+
+
+def draw_gains() -> str:
+    """What the constraint is worth to our networks, and in how many classes it gains."""
+    lines = []
+    for record, place in (("voc-constraint", "Pascal VOC, validation"), ("willow-constraint", "Willow, test")):
+        rows = read(f"results/{record}")["rows"]
+        for number in (1, 2):
+            name = f"qc-DGM{number}"
+            found = count_gains(rows[name]["mean"], rows[f"{name}, trained without"]["mean"])
+            lines.append([f"{place}, qc-DGM{SMALL[number]} against the same trained without", *found])
+    for number in (1, 2):
+        pair = [read(f"results/qcdgm{number}-voc-test{kind}")["classes"] for kind in ("", "-unconstrained")]
+        found = count_gains(*({name: one["accuracy"] for name, one in classes.items()} for classes in pair))
+        lines.append([f"Pascal VOC, test, shipped qc-DGM{SMALL[number]} against the same used without", *found])
+    for table, place in (("voc-accuracy", "Pascal VOC"), ("willow-accuracy", "Willow")):
+        published = read_published(table)[1]
+        for name in ("GMN", "PCA"):
+            found = count_gains(published[f"qc-{name}"], published[name])
+            lines.append([f"the paper, {place}, qc-{name} against {name}", *found])
+    return draw(["ours (compact), and the paper's", "gain in points", "classes gained"], *lines)
+
+
+def draw_throughput(record: str) -> str:
+    """Training pairs a second of each head, and its share of qc-DGM₁'s."""
+    rows = read(f"benchmarks/results/{record}")["rows"]
+    lines = [[row["name"].rpartition(" ")[2], f"{row['ours']:.0f}", f"{row['ratio']:.2f}"] for row in rows]
+    return draw(["head of the experiment", "pairs a second", "of qc-DGM₁'s"], *lines)
+
+
 SCENES = {
     "photo warps, strength 1": "same thing: 16 pairs of warped photographs, strength 1 (281 points)",
     "photo warps, strength 1.5": "strength 1.5 (275 points)",
@@ -151,6 +210,12 @@ def draw_photographs() -> str:
         cells = [f"{one['ours']:.1f} / {one['without_the_constraint']:.1f}" for one in found]
         lines.append([words, *cells, f"{found[0]['peer']:.1f}"])
     return draw(heading, *lines)
+
+
+def draw_scores() -> str:
+    """Percent right in each range of scores and, in brackets, the number of pairs."""
+    heading, *lines = list_shares(read("results/scores")["counts"])
+    return draw(["score", "same kind, all points matched", *heading[2:]], *lines)
 
 
 def draw_classes(kind: str, published: str, metric: str) -> str:

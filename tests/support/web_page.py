@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 from web_server import build_quick_matcher, encode, run_server
 
-from quadmatch.own_images.warm_up import warm_up
 from quadmatch.web.app import build_app
 from quadmatch.web.uploads import Limits
 
@@ -65,9 +64,7 @@ def draw_scene(seed: int = 0) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def matcher():
-    made = build_quick_matcher()
-    warm_up(made)
-    return made
+    return build_quick_matcher()
 
 
 @pytest.fixture(scope="module")

@@ -17,18 +17,24 @@ from quadmatch.features.vgg import VGG16
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
 from quadmatch.matcher import Matcher
 from quadmatch.methods.dot_product import DotProduct
+from quadmatch.own_images.warm_up import warm_up
 
 RANDOM = np.random.default_rng(0)
 PICTURE = RANDOM.integers(0, 256, (48, 64, 3), dtype=np.uint8)
 
 
 def build_quick_matcher() -> Matcher:
-    """Nothing trained, not even on ImageNet, on pictures of 48 × 48 pixels."""
+    """Nothing trained, not even on ImageNet, on pictures of 48 × 48 pixels; all that a first match compiles is there.
+
+    Without that a first answer takes as long as the compiler, which on a busy machine is longer than a server waits.
+    """
     with torch.random.fork_rng():
         torch.manual_seed(0)
         state = VGG16("relu5_3").state_dict()
     extractor = build_extractor("frozen", weights=state, precision="float32,contiguous,1", size=48)
-    return Matcher(extractor, QuadraticConstraint(DotProduct(temperature=0.02), outer=1), decoding={}).eval()
+    matcher = Matcher(extractor, QuadraticConstraint(DotProduct(temperature=0.02), outer=1), decoding={}).eval()
+    warm_up(matcher)
+    return matcher
 
 
 def encode(image: Image.Image | np.ndarray = PICTURE, format: str = "PNG", **options: object) -> bytes:

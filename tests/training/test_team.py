@@ -30,10 +30,10 @@ class Thread(Alone):
 
     def add(self, tensors) -> None:
         self.given[self.rank] = [one.detach().clone() for one in tensors]
-        self.barrier.wait(60)
+        self.barrier.wait(300)
         for place, one in enumerate(tensors):
             one.detach().copy_(sum(own[place] for own in self.given))
-        self.barrier.wait(60)
+        self.barrier.wait(300)
 
 
 def train_together(experiment, folder: Path, ranks: int, steps: int) -> list[tuple[Trainer, list[dict[str, float]]]]:

@@ -58,11 +58,11 @@ def is_open(connection):
 
 
 def test_a_header_that_does_not_come_is_not_awaited(matcher, monkeypatch) -> None:
-    monkeypatch.setattr(connections, "PATIENCE", 0.2)
     with run_server(build_app(matcher)) as address:
         # Half a header, none at all, and half a second one after a whole first.
         again = connect(address, HALF + b"\r\n")
         assert b"200 OK" in again.recv(100)
+        monkeypatch.setattr(connections, "PATIENCE", 1.0)
         again.sendall(HALF)
         slow = [connect(address), connect(address, b""), again]
         for one in slow:

@@ -28,7 +28,7 @@ MEMORY = 2**29
 
 
 def run(pictures: int = PICTURES, model: str = "default") -> list[Row]:
-    """Pairs a second of two workers beside one; Ray runs before the clock does, the workers start after it."""
+    """Seconds of two workers beside those of one; Ray runs before the clock does, the workers start after it."""
     os.environ["OMP_NUM_THREADS"] = "1"
     with TemporaryDirectory(prefix="quadmatch-") as name, one_thread():
         folder = Path(name)
@@ -39,7 +39,7 @@ def run(pictures: int = PICTURES, model: str = "default") -> list[Row]:
             one, report = measure("one", match_on_ray(Cluster(workers=1)))
             two, _ = measure("two", match_on_ray(Cluster(workers=2)))
         texts = [(folder / f"{name}.jsonl").read_bytes() for name in ("local", "one", "two")]
-    size = f"{len(pairs)} pairs of {report.pictures} pictures, {POINTS} points, model {model}"
+    size = f"{len(pairs)} pairs of {report.pictures} pictures, {POINTS} points, model {Path(model).name}"
     row = make_row("match-many on Ray, seconds: 2 workers × 1 thread beside 1 × 1", size, two, one, REQUIRED)
     row |= {"seconds_of_the_engine_local": alone, "pictures_computed": report.prepared}
     row |= {"same_bytes": len(set(texts)) == 1, "load_of_the_machine": os.getloadavg()[0]}

@@ -74,23 +74,28 @@ def call(port: int, path: str, body: bytes | None = None, kind: str = "") -> tup
 
 
 def press(port: int, clients: int, seconds: float) -> tuple[list[float], list[str]]:
-    """How long each match took that began within the time, and what went wrong."""
+    """How long each match took that began within the time, at least one a client, and what went wrong."""
     durations: list[float] = []
     faults: list[str] = []
     end = time.perf_counter() + seconds
 
+    def ask(body: bytes, kind: str) -> None:
+        start = time.perf_counter()
+        try:
+            status, content = call(port, "/api/match", body, kind)
+        except OSError as error:
+            faults.append(str(error))
+            return
+        if status == 200 and len(content["pairs"]) == POINTS:
+            durations.append(time.perf_counter() - start)
+        else:
+            faults.append(f"{status}: {str(content)[:200]}")
+
     def use(client: int) -> None:
-        body, kind = make_body(client)
-        while (start := time.perf_counter()) < end:
-            try:
-                status, content = call(port, "/api/match", body, kind)
-            except OSError as error:
-                faults.append(str(error))
-                continue
-            if status == 200 and len(content["pairs"]) == POINTS:
-                durations.append(time.perf_counter() - start)
-            else:
-                faults.append(f"{status}: {str(content)[:200]}")
+        request = make_body(client)
+        ask(*request)
+        while time.perf_counter() < end:
+            ask(*request)
 
     threads = [threading.Thread(target=use, args=(client,)) for client in range(clients)]
     for thread in threads:

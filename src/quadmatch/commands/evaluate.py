@@ -17,7 +17,7 @@ def evaluate(
     dataset: Annotated[str | None, typer.Option(help="Its name; else what the model was trained on.")] = None,
     root: Annotated[Path | None, typer.Option(exists=True, help="Folder of the data set, unpacked or packed.")] = None,
     mirror: Annotated[Path | None, typer.Option(exists=True, help="Folder that holds its archives, by name.")] = None,
-    split: Annotated[str, typer.Option(help="train, validation, trainval or test.")] = "test",
+    split: Annotated[str, typer.Option(help="train, validation, trainval, test or fold-1-of-4.")] = "test",
     protocol: Annotated[str, typer.Option(help="intersection, inclusion or unfiltered.")] = "intersection",
     pairs: Annotated[int, typer.Option(min=0, help="Of each class; 0: every pair once.")] = 1000,
     seed: Annotated[int, typer.Option(help="Of the list of pairs and of outliers.")] = 0,

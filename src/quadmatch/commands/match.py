@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quadmatch.commands.picture_options import Constraint, Detect, Model, Partial
+from quadmatch.commands.picture_options import (
+    BoxA,
+    BoxB,
+    Constraint,
+    Detect,
+    Model,
+    Partial,
+    name_keypoints,
+    spare_inputs,
+)
 from quadmatch.commands.printing import Quiet, show_step
 
 if TYPE_CHECKING:
@@ -24,14 +31,14 @@ SHOWN = 20
 def match(
     image_a: Annotated[str, typer.Argument(help="A picture.")],
     image_b: Annotated[str, typer.Argument(help="The other picture.")],
-    points_a: Annotated[str | None, typer.Option(help="Its keypoints: JSON, CSV or COCO.")] = None,
+    points_a: Annotated[str | None, typer.Option(help="Its keypoints: JSON, CSV, TPS, labelme, CVAT or COCO.")] = None,
     points_b: Annotated[str | None, typer.Option(help="The other's keypoints.")] = None,
     out: Annotated[str | None, typer.Option(help="Write JSON to this file; - is the standard output.")] = None,
     draw: Annotated[Path | None, typer.Option(help="Draw the match: .png, .svg or .pdf.")] = None,
     heat_map: Annotated[Path | None, typer.Option(help="Draw the assignment: .png, .svg or .pdf.")] = None,
     model: Model = "default",
-    box_a: Annotated[str | None, typer.Option(help="x,y,w,h of the part to look at.")] = None,
-    box_b: Annotated[str | None, typer.Option(help="x,y,w,h of the part of the other.")] = None,
+    box_a: BoxA = None,
+    box_b: BoxB = None,
     detect: Detect = None,
     partial: Partial = None,
     constraint: Constraint = True,
@@ -39,6 +46,7 @@ def match(
     quiet: Quiet = False,
 ) -> None:
     """Match keypoints of two pictures; coordinates in and out are pixels of the upright pictures."""
+    from quadmatch.datasets.spans import compare_spans
     from quadmatch.drawing.canvas import check_format
     from quadmatch.files import check_target, write_file
     from quadmatch.models.load import find_model, load
@@ -50,11 +58,12 @@ def match(
     written = [path for path in (None if out == "-" else out, draw, heat_map) if path is not None]
     for target in written:
         check_target(target)
-    _spare((image_a, image_b, points_a, points_b), written)
+    spare_inputs((image_a, image_b, points_a, points_b), written)
     find_model(model)
     a = load_picture(image_a, points_a, box_a, count=detect, name="image_a")
     b = load_picture(image_b, points_b, box_b, count=detect, name="image_b")
-    for line in (*a.warnings, *b.warnings):
+    doubt = compare_spans(a, b)
+    for line in (*a.warnings, *b.warnings, *([doubt] if doubt else [])):
         typer.echo(f"warning: {line}", err=True)
     with show_step(quiet) as say:
         say("importing PyTorch")  # Only now: whatever is wrong with the words above is said at once.
@@ -64,10 +73,8 @@ def match(
         load_ahead()
         say(f"loading the model {model}")
         matcher, settings = load(model), Settings(model, partial, constraint, detect)
-        say("computing the features of both pictures")
-        prepared = matcher.prepare([a, b])
-        say("matching")
-        result = matcher.match_prepared(prepared, [0], [1], partial=settings.is_partial(a, b), constraint=constraint)[0]
+        say("computing the features of both pictures, and matching")
+        result = matcher.match_pictures([a, b], [0], [1], partial=settings.is_partial(a, b), constraint=constraint)[0]
     settings = replace(settings, precision=str(matcher.features.precision))
     content = describe_match(result, a, b, settings)
     if out == "-":
@@ -83,32 +90,18 @@ def match(
         typer.echo(f"written to {target}", err=True)
 
 
-def _spare(given: Sequence[str | None], wanted: Sequence[str | Path]) -> None:
-    """Refuse to write over what is read."""
-    inputs = {os.path.realpath(path) for path in given if path is not None}
-    for path in wanted:
-        if os.path.realpath(path) in inputs:
-            raise ValueError(f"{path} is one of the inputs: it is not written over; name another file")
-
-
 def _draw(result: MatchResult, a: Picture, b: Picture, path: Path | None, heat_map: Path | None, edges: bool) -> None:
     if path is None and heat_map is None:
         return
     from quadmatch.drawing.match import draw_match
     from quadmatch.drawing.matrices import draw_assignment
 
-    names: dict[str, Any] = {"names_a": _name(a), "names_b": _name(b)}
+    names: dict[str, Any] = {"names_a": name_keypoints(a.keypoints), "names_b": name_keypoints(b.keypoints)}
     if path is not None:
         points = a.keypoints.points, b.keypoints.points
         draw_match(result, *points, image_a=a.image, image_b=b.image, edges=edges, **names, path=path)
     if heat_map is not None:
         draw_assignment(result, **names, path=heat_map)
-
-
-def _name(picture: Picture) -> list[str]:
-    """What the keypoints are called in drawings: as in the file, else their numbers there."""
-    own = picture.keypoints
-    return [str(index) if own.names is None else own.names[index] for index in own.indices]
 
 
 def count_pairs(content: dict[str, Any]) -> str:

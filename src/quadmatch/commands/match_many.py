@@ -12,6 +12,8 @@ from quadmatch.commands.picture_options import Constraint, Detect, Model, Partia
 from quadmatch.commands.printing import Quiet
 
 if TYPE_CHECKING:
+    from quadmatch.launch.cluster import Cluster
+    from quadmatch.own_images.engine import Engine as MatchingEngine
     from quadmatch.own_images.engine import Report
 
 SHOWN = 50
@@ -48,16 +50,9 @@ def match_many(
     find_model(model)
     from quadmatch.own_images.answer import Settings
     from quadmatch.own_images.bulk import match_many as run
-    from quadmatch.own_images.engine import match_here
     from quadmatch.own_images.places import find_folder
 
-    cluster = choose_cluster(engine, address, workers)
-    chosen = match_here
-    if cluster is not None:
-        from quadmatch.launch.pairs import match_on_ray
-
-        chosen = match_on_ray(cluster)
-
+    chosen = _choose_engine(choose_cluster(engine, address, workers))
     columns = TextColumn("pairs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
         task = bar.add_task("pairs", total=len(rows))
@@ -72,6 +67,17 @@ def match_many(
             engine=chosen,
         )
     _tell(report, out, quiet)
+
+
+def _choose_engine(cluster: Cluster | None) -> MatchingEngine:
+    """What matches the groups: this process, or the workers of a cluster."""
+    if cluster is None:
+        from quadmatch.own_images.engine import match_here
+
+        return match_here
+    from quadmatch.launch.pairs import match_on_ray
+
+    return match_on_ray(cluster)
 
 
 def _tell(report: Report, out: Path, quiet: bool) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quadmatch.models.load import list_models
+
+if TYPE_CHECKING:
+    from quadmatch.datasets.keypoints import Keypoints
 
 Model = Annotated[
     str,
@@ -22,3 +28,19 @@ Partial = Annotated[
     ),
 ]
 Constraint = Annotated[bool, typer.Option(help="The quadratic constraint.")]
+BoxA = Annotated[str | None, typer.Option(help="x,y,w,h of the part to look at.")]
+BoxB = Annotated[str | None, typer.Option(help="x,y,w,h of the part of the other.")]
+
+
+def spare_inputs(given: Sequence[str | None], wanted: Sequence[str | Path]) -> None:
+    """Refuse to write over what is read."""
+    inputs = {os.path.realpath(path) for path in given if path is not None}
+    for path in wanted:
+        if os.path.realpath(path) in inputs:
+            raise ValueError(f"{path} is one of the inputs: it is not written over; name another file")
+
+
+def name_keypoints(keypoints: Keypoints) -> list[str]:
+    """What the keypoints are called in drawings: as in the file, else their numbers there."""
+    names = keypoints.name_all()
+    return [names[index] for index in keypoints.indices]

@@ -137,7 +137,7 @@ def _bring(
             return [(part, f"{archive.file}: already there") for part in parts], []
     if download or (download is None and source is None):
         path = place / "downloads" / archive.file
-        reasons += fetch(archive.urls, path, report=report)
+        reasons += fetch(archive.urls, path, largest=archive.largest, report=report)
         if path.exists():
             added = add_part(archive, path, place, report)
             path.unlink()

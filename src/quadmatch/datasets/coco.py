@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 
 from quadmatch.datasets.annotation import Annotation
 from quadmatch.datasets.boxes import clip_box, parse_box
+from quadmatch.datasets.keypoints import choose_one, find_named
 from quadmatch.datasets.pixels import read_size
 from quadmatch.datasets.points import check_points
 from quadmatch.datasets.texts import read_json
@@ -123,32 +124,17 @@ def choose_object(
         for number, one in index_rows(file, stored, "annotations").items()
         if one.get("keypoints") and not one.get("iscrowd")
     }
-    if wanted is not None:
-        found = {number: one for number, one in found.items() if str(number) == wanted}
-        if not found:
-            raise ValueError(f"{file} has no annotation {wanted} with keypoints")
-    elif image is not None:
-        pictures = list(_find_ids(file, stored, image))
+    if wanted is None and image is not None:
+        pictures = _find_ids(file, stored, image)
         found = {number: one for number, one in found.items() if one.get("image_id") in pictures}
-    whose = "" if image is None else f" for {image.name}"
-    if not found:
-        raise ValueError(f"{file} has no object with keypoints{whose}")
-    number, one = next(iter(found.items()))
-    if len(found) > 1:
-        listed = ", ".join(str(other) for other in list(found)[:10])
-        example = f"{file.name}#{number}"
-        raise ValueError(f"{file} has {len(found)} objects{whose}: {listed}; say which, as in {example}")
+    number, one = choose_one(found, file, image, wanted)
     return number, one, look_up(categories, one, "category_id", f"{file}, annotation {number}")
 
 
-def _find_ids(file: Path, stored: dict[str, Any], image: Path) -> set[Any]:
-    """Ids of the pictures with this file's name; where several folders have one, of the same folder."""
-    pictures = index_rows(file, stored, "images")
-    parts = {number: Path(str(one.get("file_name", ""))).parts for number, one in pictures.items()}
-    own = image.absolute().parts
-    alike = {number for number, other in parts.items() if other and other[-1] == own[-1]}
+def _find_ids(file: Path, stored: dict[str, Any], image: Path) -> list[Any]:
+    """Ids of the pictures with this file's name."""
+    rows = index_rows(file, stored, "images")
+    alike = find_named({number: str(one.get("file_name", "")) for number, one in rows.items()}, image)
     if not alike:
         raise ValueError(f"{file} has no picture {image.name}; its file_name must be the same")
-    whole = {number for number in alike if own[-len(parts[number]) :] == parts[number]}
-    longest = max((len(parts[number]) for number in whole), default=0)
-    return {number for number in whole if len(parts[number]) == longest} or alike
+    return list(alike)

@@ -11,8 +11,10 @@ from pathlib import Path
 TIMEOUT = 30.0
 
 
-def download(urls: Sequence[str], path: Path, *, report: Callable[[str], None] = lambda _: None) -> list[str]:
-    """Fetch into `path`; what an earlier attempt left is continued. Returns what failed at each address.
+def download(
+    urls: Sequence[str], path: Path, *, largest: int, report: Callable[[str], None] = lambda _: None
+) -> list[str]:
+    """Fetch at most `largest` bytes into `path`; what an earlier attempt left is continued. What failed, by address.
 
     The file exists afterwards if and only if one address gave all of it.
     """
@@ -22,7 +24,7 @@ def download(urls: Sequence[str], path: Path, *, report: Callable[[str], None] =
     for url in urls:
         report(f"fetching {url}")
         try:
-            _fetch(url, part)
+            _fetch(url, part, largest)
         except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError) as error:
             failures.append(f"{url}: {error}")
             report(f"failed: {failures[-1]}")
@@ -32,7 +34,7 @@ def download(urls: Sequence[str], path: Path, *, report: Callable[[str], None] =
     return failures
 
 
-def _fetch(url: str, part: Path) -> None:
+def _fetch(url: str, part: Path, largest: int) -> None:
     if not url.startswith(("http://", "https://", "file://")):
         raise ValueError("only http, https and file addresses are fetched")
     have = part.stat().st_size if part.exists() else 0
@@ -51,6 +53,9 @@ def _fetch(url: str, part: Path) -> None:
         with part.open("ab" if continued else "wb") as file:
             while block := answer.read(2**20):
                 file.write(block)
+                if file.tell() > largest:
+                    file.truncate(0)
+                    raise ValueError(f"it sends more than {largest / 2**20:,.6g} MB, so it is not what was meant")
     got = part.stat().st_size - before
     if expected is not None and got != int(expected):
         raise ValueError(f"the connection ended after {got} of {expected} bytes")

@@ -10,12 +10,17 @@ from pathlib import Path
 from quadmatch.datasets.annotation import Annotation
 from quadmatch.datasets.boxes import clip_box
 from quadmatch.datasets.coco import is_coco, read_coco
-from quadmatch.datasets.keypoint_files import Keypoints, count_names, parse_keypoints, read_csv
+from quadmatch.datasets.keypoint_files import READERS, list_objects, load_file, parse_keypoints, put_upright
+from quadmatch.datasets.keypoint_tables import read_table
+from quadmatch.datasets.keypoints import Keypoints
+from quadmatch.datasets.labelme import is_labelme
 from quadmatch.datasets.pixels import read_size
 from quadmatch.datasets.splits import check_split, hold_out, take_split
 from quadmatch.datasets.texts import read_json
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
+BESIDE = (".csv", ".json", *READERS)
+"""Ends of the names of files of points beside pictures."""
 WORDS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
 
 
@@ -38,7 +43,9 @@ def folder(
         raise ValueError(f"test_share must be at least 0 and less than 1, got {test_share}")
     stated = _read_stated(place, crop)
     if not any(stated.values()):
-        raise ValueError(f"{place} holds no keypoints: neither a COCO file nor a CSV or JSON file beside a picture")
+        raise ValueError(
+            f"{place} holds no keypoints: neither a COCO, TPS or CVAT file nor a file of points beside a picture"
+        )
     chosen = _choose(stated, split, test_share)
     if not chosen:
         raise FileNotFoundError(f"{place} has no objects for split {split!r}")
@@ -81,26 +88,66 @@ def list_pictures(root: Path) -> list[Path]:
 
 
 def read_beside(root: Path, *, crop: bool = True) -> list[Annotation]:
-    """An object for each picture that has keypoints beside it; its category is its folder below `root`."""
+    """An object for each picture that has keypoints beside it; its category is its folder below `root`.
+
+    Pictures without a file of their own are looked up in the TPS and CVAT files of the folder.
+    """
     objects: list[Annotation] = []
-    for image in list_pictures(root):
-        found = [image.with_suffix(suffix) for suffix in (".csv", ".json")]
-        found = [path for path in found if path.is_file()]
+    pictures = list_pictures(root)
+    shared = _list_shared(root, {image.with_suffix("") for image in pictures})
+    for image in pictures:
+        found = [image.with_suffix(suffix) for suffix in BESIDE]
+        found = [path for path in found if path.is_file() and not _is_foreign(path)]
         if len(found) > 1:
             raise ValueError(f"{image} has keypoints in both {found[0].name} and {found[1].name}: keep one")
         if found:
             objects += _read_objects(found[0], image, root, crop)
+        for file in shared if not found else ():
+            objects += _read_listed(file, image, root, crop)
+    return objects
+
+
+def _list_shared(root: Path, stems: set[Path]) -> list[Path]:
+    """TPS and CVAT files in a folder or in its `annotations` that may list many pictures."""
+    files = sorted(
+        file for suffix in READERS for part in ("", "annotations") for file in (root / part).glob(f"*{suffix}")
+    )
+    return [file for file in files if file.with_suffix("") not in stems and not _is_foreign(file)]
+
+
+def _is_foreign(file: Path) -> bool:
+    """Whether an XML file is none of CVAT's: other programs lay theirs beside pictures too."""
+    if file.suffix != ".xml":
+        return False
+    with file.open("rb") as content:
+        return b"<annotations" not in content.read(4096)
+
+
+def _name(image: Path, root: Path) -> tuple[str, str]:
+    """Name and category of the object in a picture."""
+    category = image.parent.relative_to(root).as_posix()
+    return image.relative_to(root).with_suffix("").as_posix(), "object" if category == "." else category
+
+
+def _read_listed(path: Path, image: Path, root: Path, crop: bool) -> list[Annotation]:
+    """The objects that a file of several lists for a picture."""
+    name, category = _name(image, root)
+    found, objects = list_objects(path, image), []
+    for number, one in found.items():
+        where = f"{path}, {number}"
+        label = f"{name}_{number}" if len(found) > 1 else name
+        objects.append(_annotate(put_upright(one, where, image), label, category, image, crop, where))
     return objects
 
 
 def _read_objects(path: Path, image: Path, root: Path, crop: bool) -> list[Annotation]:
     """The objects of one picture: the file of keypoints beside it has one, or a list of several."""
-    name = image.relative_to(root).with_suffix("").as_posix()
-    category = image.parent.relative_to(root).as_posix()
-    category = "object" if category == "." else category
+    name, category = _name(image, root)
     if path.suffix == ".csv":
-        return [_annotate(read_csv(path), name, category, image, crop, str(path))]
-    stored = read_json(path)
+        return [_annotate(read_table(path), name, category, image, crop, str(path))]
+    stored = load_file(path)
+    if path.suffix in READERS or is_labelme(stored):
+        return _read_listed(path, image, root, crop)
     rows = {("", str(path)): stored}
     if isinstance(stored, dict) and "objects" in stored:
         if not isinstance(stored["objects"], list):
@@ -115,7 +162,7 @@ def _read_objects(path: Path, image: Path, root: Path, crop: bool) -> list[Annot
 
 
 def _annotate(keypoints: Keypoints, name: str, category: str, image: Path, crop: bool, where: str) -> Annotation:
-    names = keypoints.names or count_names(keypoints.length)
+    names = tuple(keypoints.name_all()[place] for place in keypoints.indices)
     if len(set(names)) != len(names):
         twice = next(one for one in names if names.count(one) > 1)
         raise ValueError(f"{where}: keypoint {twice!r} is there twice")

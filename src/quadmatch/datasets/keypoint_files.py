@@ -1,77 +1,56 @@
-"""Keypoints of one picture from a file: JSON, CSV, or COCO's JSON format."""
+"""Keypoints of one picture from a file: JSON, CSV, TPS, labelme's, CVAT's or COCO's format."""
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from quadmatch.datasets.boxes import Box, parse_box
+from quadmatch.datasets.boxes import parse_box
 from quadmatch.datasets.coco import KEYS, choose_object, is_coco, parse_coco_keypoints
+from quadmatch.datasets.cvat import read_cvat
+from quadmatch.datasets.keypoint_tables import SUFFIXES, read_table
+from quadmatch.datasets.keypoints import Keypoints, Listed, choose_one, find_listed, make_keypoints, name_points
+from quadmatch.datasets.labelme import is_labelme, parse_labelme
+from quadmatch.datasets.pixels import read_size
 from quadmatch.datasets.points import check_points
-from quadmatch.datasets.texts import read_json, read_text
+from quadmatch.datasets.texts import read_json
+from quadmatch.datasets.tps import read_tps
 
-FORMS = "[[x, y], …], an object with points, a CSV file of x,y, or COCO's keypoint format"
-NAMES = ("name", "label", "id")
-"""Headings of a CSV column that names the keypoints."""
-
-
-@dataclass(frozen=True, eq=False)
-class Keypoints:
-    """Keypoints of one picture, in pixels of the upright picture."""
-
-    points: Float[np.ndarray, "K 2"]
-    indices: Int[np.ndarray, " K"]
-    """Each one's place in the file; not 0, 1, 2, … where the file lists keypoints that are not there."""
-    length: int
-    """Places in the file."""
-    names: tuple[str, ...] | None = None
-    """One for each place in the file."""
-    box: Box | None = None
-    """The part of the picture to look at, where the file says so."""
+FORMS = "[[x, y], …], an object with points, a CSV file of x,y, a TPS file, or labelme's, CVAT's or COCO's format"
+READERS = {".tps": read_tps, ".xml": read_cvat}
+"""Readers of files that are no JSON, by the end of their names."""
 
 
-def make_keypoints(
-    points: Float[np.ndarray, "K 2"], names: tuple[str, ...] | None = None, box: Box | None = None
+def read_keypoints(
+    path: str | os.PathLike[str], image: str | os.PathLike[str] | None = None, size: tuple[int, int] | None = None
 ) -> Keypoints:
-    """Keypoints that are all there."""
-    return Keypoints(points, np.arange(len(points)), len(points), names, box)
-
-
-def count_names(count: int) -> tuple[str, ...]:
-    """What keypoints without names are called."""
-    return tuple(str(number) for number in range(count))
-
-
-def read_keypoints(path: str | os.PathLike[str], image: str | os.PathLike[str] | None = None) -> Keypoints:
     """The keypoints that a file has for a picture; faults are named with the file and the entry.
 
-    From COCO's format comes the object of the picture that has the same file name as `image`. If there are
-    several, `path` must end in its annotation's id, as in `people.json#17`. Keypoints of visibility 0 are
-    left out, and the others keep their places: `indices` counts all keypoints of the annotation.
+    From a file of many objects (COCO, TPS, CVAT) comes the one of the picture that has the same file name as
+    `image`. If there are several, `path` must end in its number, as in `people.json#17`. Keypoints that are
+    not there are left out, and the others keep their places: `indices` counts all. `size` is the picture's
+    width and height, where it is known; TPS files need it.
     """
     file, wanted = split_annotation(path)
+    place = None if image is None else Path(image)
     if file.is_dir():
         raise ValueError(f"{file} is a folder; keypoints are in a file: {FORMS}")
-    if file.suffix.lower() in (".csv", ".tsv", ".txt"):
-        return read_csv(file)
-    if not file.is_file():
-        raise FileNotFoundError(f"there is no file {file}")
-    # Many pictures may share one file of COCO's, which can be large.
-    status = file.stat()
-    stored = _load(file, status.st_mtime_ns, status.st_size)
-    if is_coco(stored):
-        return _read_object(file, stored, None if image is None else Path(image), wanted)
+    table = file.suffix.lower() in SUFFIXES
+    stored = None if table else load_file(file)
+    if stored is not None and is_coco(stored):
+        return _read_object(file, stored, place, wanted)
+    if file.suffix.lower() in READERS or is_labelme(stored):
+        number, one = choose_one(list_objects(file, place), file, place, wanted)
+        return put_upright(one, f"{file}, {number}", place, size)
     if wanted is not None:
-        raise ValueError(f"{file} is not in COCO's format, so that #{wanted} names nothing in it")
-    return parse_keypoints(stored, str(file))
+        raise ValueError(f"{file} is not a file of several objects, so that #{wanted} names nothing in it")
+    return read_table(file) if table else parse_keypoints(stored, str(file))
 
 
 def split_annotation(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
@@ -83,9 +62,38 @@ def split_annotation(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
     return whole, None
 
 
+def load_file(file: Path) -> Any:
+    """What a file holds: objects of a TPS or XML file, else JSON. Many pictures may share one, which can be large."""
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no file {file}")
+    status = file.stat()
+    return _load(file, status.st_mtime_ns, status.st_size)
+
+
 @lru_cache(maxsize=4)
 def _load(file: Path, changed: int, size: int) -> Any:
-    return read_json(file)
+    suffix = file.suffix.lower()
+    if suffix in READERS:
+        return READERS[suffix](file)
+    try:
+        return read_json(file)
+    except ValueError as error:
+        if suffix == ".json":
+            raise
+        raise ValueError(f"{error}; by its name {file.name} should be JSON: keypoints are {FORMS}") from None
+
+
+def list_objects(file: Path, image: Path | None) -> dict[str, Listed]:
+    """The objects by number that a TPS, XML or labelme file has for a picture; none where it names others only."""
+    stored = load_file(file)
+    return find_listed(parse_labelme(stored, str(file)) if is_labelme(stored) else stored, image)
+
+
+def put_upright(one: Listed, where: str, image: Path | None, size: tuple[int, int] | None = None) -> Keypoints:
+    """The keypoints of an object from the upper edge of its picture."""
+    if one.from_bottom and size is None and image is not None:
+        size = read_size(image)
+    return one.place(size and size[1], where)
 
 
 def _read_object(file: Path, stored: dict[str, Any], image: Path | None, wanted: str | None) -> Keypoints:
@@ -112,7 +120,7 @@ def parse_keypoints(stored: Any, where: str) -> Keypoints:
     box = None if stored.get("box") is None else parse_box(stored["box"], f"{where}: box")
     found, given = _parse_points(stored[key], where), stored.get("names")
     if given is None:
-        return make_keypoints(found.points, found.names, box)
+        return replace(found, box=box)
     if not isinstance(given, list) or len(given) != found.length:
         got = f"{len(given)} names" if isinstance(given, list) else type(given).__name__
         raise ValueError(f"{where}: names must be a list with one for each of {found.length} points; got {got}")
@@ -122,51 +130,11 @@ def parse_keypoints(stored: Any, where: str) -> Keypoints:
 def _parse_points(stored: Any, where: str) -> Keypoints:
     """`{name: [x, y]}`, `[{"name", "x", "y"}]` or `[[x, y]]`."""
     if isinstance(stored, dict):
-        return _name_points(list(stored), list(stored.values()), where)
+        return name_points(list(stored), list(stored.values()), where)
     if not isinstance(stored, list):
         raise ValueError(f"{where}: keypoints must be an object or a list")
     if not all(isinstance(one, dict) for one in stored):
         return make_keypoints(check_points(stored, where))
     names = [str(one.get("name", row)) for row, one in enumerate(stored)]
-    return _name_points(names, [[one.get("x"), one.get("y")] for one in stored], where)
-
-
-def _name_points(names: Sequence[str], points: list[Any], where: str, lines: Sequence[int] | None = None) -> Keypoints:
-    """Named points, checked; names that only count are none."""
-    own = tuple(names)
-    return make_keypoints(check_points(points, where, own, lines), None if own == count_names(len(own)) else own)
-
-
-def read_csv(path: Path) -> Keypoints:
-    """Lines of name, x, y, or of x, y; with a heading the columns may be more, and in any order."""
-    text = read_text(path)
-    rows = csv.reader(text.splitlines(), delimiter=_find_delimiter(text))
-    try:
-        table = [(number, [cell.strip() for cell in row]) for number, row in enumerate(rows, 1)]
-    except csv.Error as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
-    table = [(number, row) for number, row in table if any(row)]
-    heading = [cell.lower() for cell in table[0][1]] if table else []
-    (label, x, y), headed = _find_columns(heading)
-    table, width = table[headed:], len(heading)
-    if any(len(row) != width for _, row in table) or (table and width not in (2, 3) and not headed):
-        found = next((number for number, row in table if len(row) != width), table[0][0])
-        raise ValueError(f"{path}: every line must be name, x, y (or x, y); line {found} is not")
-    names = [str(place) if label is None else row[label] for place, (_, row) in enumerate(table)]
-    points = [[row[x], row[y]] for _, row in table]
-    return _name_points(names, points, str(path), [number for number, _ in table])
-
-
-def _find_delimiter(text: str) -> str:
-    first = text.partition("\n")[0]
-    return next((mark for mark in (";", "\t") if mark in first), ",")
-
-
-def _find_columns(first: Sequence[str]) -> tuple[tuple[int | None, int, int], bool]:
-    """Columns of name, x and y from the first line of a file, and whether that line is a heading."""
-    if "x" not in first or "y" not in first:
-        return ((None, 0, 1) if len(first) == 2 else (0, 1, 2)), False
-    name = next((first.index(word) for word in NAMES if word in first), None)
-    if name is None and len(first) == 3 and list(first[1:]) == ["x", "y"]:
-        name = 0
-    return (name, first.index("x"), first.index("y")), True
+    places: Sequence[Any] = [[one.get("x"), one.get("y")] for one in stored]
+    return name_points(names, list(places), where)

@@ -32,6 +32,9 @@ def list_records(folder: Path) -> list[Path]:
 def add_part(archive: Archive, path: Path, place: Path, report: Callable[[str], None]) -> tuple[Path, str]:
     """The part that an archive file unpacks to, made if it is not there."""
     status = path.stat()
+    if status.st_size > archive.largest:
+        size = f"{status.st_size / 2**20:,.0f} MB; {archive.file} has at most {archive.largest // 2**20:,} MB"
+        raise ValueError(f"{path} has {size}, so it is not what was meant")
     stamp: dict[str, object] = {"file": archive.file, "origin": str(path.resolve())}
     stamp |= {"bytes": status.st_size, "modified": status.st_mtime_ns}
     for record in list_records(place):
@@ -50,7 +53,8 @@ def add_part(archive: Archive, path: Path, place: Path, report: Callable[[str], 
             shutil.copyfile(path, filling / path.name)
             write_json(filling / RECORD, stamp)
     else:
-        unpack(path, part, wanted=archive.wanted, finish=lambda filling: write_json(filling / RECORD, stamp))
+        bounds = {"largest": archive.largest, "most": archive.most}
+        unpack(path, part, wanted=archive.wanted, finish=lambda filling: write_json(filling / RECORD, stamp), **bounds)
     judgement = "a known copy" if known else "not a known copy, so judge it by its counts"
     return part, f"{archive.file}: unpacked ({judgement})"
 

@@ -27,7 +27,7 @@ def pascal_voc(
     is the keypoints' `visible_bounds`; `outside` says whether keypoints out of it are kept or dropped.
     `exclude_2007` leaves out cars and motorbikes of 2007, which Willow's classes were taken from.
     """
-    check_split(split)
+    check_split(split, folds=True)
     if outside not in ("keep", "drop"):
         raise ValueError(f'outside must be "keep" or "drop", got {outside!r}')
     folders = find_voc(root)

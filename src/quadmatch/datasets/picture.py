@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quadmatch.datasets.boxes import check_box
-from quadmatch.datasets.keypoint_files import Keypoints, make_keypoints
+from quadmatch.datasets.keypoints import Keypoints, make_keypoints
 from quadmatch.datasets.points import check_points
 
 

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+
+COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
+"""A number with a decimal comma."""
+
+
+def parse_number(text: str) -> float | None:
+    """A number from a file, with a decimal point or a decimal comma; None if it is none."""
+    word = text.strip()
+    try:
+        return float(word.replace(",", ".") if COMMA.fullmatch(word) else word)
+    except ValueError:
+        return None
 
 
 def check_points(

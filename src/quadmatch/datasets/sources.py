@@ -15,6 +15,10 @@ class Archive:
     marker: str
     """A folder, or the file itself, by which an unpacked copy is recognised."""
     urls: tuple[str, ...]
+    largest: int
+    """Bytes that it may have, and that it may unpack to: a few times what official ones do."""
+    most: int = 1
+    """Files that it may hold, likewise."""
     wanted: tuple[str, ...] = ()
     """Folders of the archive that are used; all if empty."""
     known: tuple[str, ...] = ()
@@ -33,6 +37,8 @@ ARCHIVES: dict[str, tuple[Archive, ...]] = {
                 "https://www.di.ens.fr/willow/research/graphlearning/WILLOW-ObjectClass_dataset.zip",
                 "https://huggingface.co/heatingma/pygmtools/resolve/main/WILLOW-ObjectClass_dataset.zip",
             ),
+            largest=256 * 2**20,
+            most=5_000,
             known=("74106e52273e6cc7eb7b031938d4f8b93706f9ee00e652976ee31415e90b6f18",),
         ),
     ),
@@ -42,6 +48,8 @@ ARCHIVES: dict[str, tuple[Archive, ...]] = {
             "pictures and object flags",
             "VOC2011",
             ("http://host.robots.ox.ac.uk/pascal/VOC/voc2011/VOCtrainval_25-May-2011.tar",),
+            largest=4 * 2**30,
+            most=100_000,
             wanted=("Annotations", "JPEGImages"),
             known=("6c3384ef61512963050cb5d687e5bf1e",),
         ),
@@ -53,6 +61,8 @@ ARCHIVES: dict[str, tuple[Archive, ...]] = {
                 f"{BERKELEY}/voc2011_keypoints_Feb2012.tgz",
                 f"https://web.archive.org/web/20240416142946id_/{BERKELEY}/voc2011_keypoints_Feb2012.tgz",
             ),
+            largest=256 * 2**20,
+            most=50_000,
         ),
         Archive(
             "voc2011_pairs.npz",
@@ -62,6 +72,7 @@ ARCHIVES: dict[str, tuple[Archive, ...]] = {
                 "http://cvgl.stanford.edu/projects/ucn/voc2011_pairs.npz",
                 "https://github.com/Thinklab-SJTU/PCA-GM/raw/master/data/PascalVOC/voc2011_pairs.npz",
             ),
+            largest=16 * 2**20,
             known=("ef2f8767c15a13db9694268e6a00fd8ddaf06687b733d4d50d9acf4f87469179",),
         ),
     ),

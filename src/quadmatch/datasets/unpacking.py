@@ -13,10 +13,6 @@ from typing import IO
 
 from quadmatch.files import fill_folder
 
-LARGEST = 16 * 2**30
-"""Bytes that an archive may unpack to; the largest official one has 1.8 GB."""
-MOST = 500_000
-"""Files that an archive may hold; the largest official one has 60,000."""
 IGNORED = ("__MACOSX", ".DS_Store")
 
 Member = tuple[str, Callable[[], IO[bytes] | None]]
@@ -26,12 +22,12 @@ def unpack(
     archive: Path,
     folder: Path,
     *,
+    largest: int,
+    most: int,
     wanted: tuple[str, ...] = (),
     finish: Callable[[Path], object] = lambda _: None,
-    largest: int = LARGEST,
-    most: int = MOST,
 ) -> None:
-    """Unpack a zip or tar into `folder`, which exists only once everything is there.
+    """Unpack a zip or tar, of `most` files and `largest` bytes at most, into `folder`, there once all is in it.
 
     With `wanted`, only files below a folder of such a name. `finish` may add to the unpacked files before
     they appear. A member that is a link or device, or whose name leads outside, refuses the whole archive.
@@ -89,7 +85,7 @@ def _write(
             continue
         files += 1
         if files > most:
-            raise ValueError(f"cannot unpack {archive}: it holds more than {most} files")
+            raise ValueError(f"cannot unpack {archive}: it holds more than {most:,} files, so it is not what was meant")
         path = place.joinpath(*parts)
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = open_member()
@@ -100,5 +96,6 @@ def _write(
             while block := stream.read(2**20):
                 written += len(block)
                 if written > largest:
-                    raise ValueError(f"cannot unpack {archive}: it holds more than {largest} bytes")
+                    size = f"{largest / 2**20:,.6g} MB"
+                    raise ValueError(f"cannot unpack {archive}: it holds more than {size}, so it is not what was meant")
                 file.write(block)

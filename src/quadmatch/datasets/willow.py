@@ -35,7 +35,7 @@ def willow(
     `margin` widens that box on each side by this share of its width and height. With `distinct`
     the test split has no picture that is a copy of another.
     """
-    check_split(split)
+    check_split(split, folds=True)
     folder = find_willow(root)
     annotations: list[Annotation] = []
     for category in CATEGORIES:

@@ -13,12 +13,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RIGHT, WRONG, EDGE, DARK = "#1b9e77", "#d7263d", "#9aa5b1", "#18212b"
-SERIES = ("#0b7285", "#d7263d", "#e8890c", "#5f3dc4", "#2b8a3e", "#495057", "#c2255c", "#1971c2")
-"""Colours of lines in one plot, in their order; told apart also in grey print by dash and marker."""
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f")
+"""Colours of lines in one plot, in their order, those of Okabe and Ito, which colour-blind people tell apart too."""
 
 
 def make_canvas(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of that size in inches that belongs to no window: drawing works on a server and in threads."""
+    """A figure of that size in inches with axes to draw on."""
+    figure = make_figure(width, height)
+    return figure, figure.add_subplot()
+
+
+def make_figure(width: float, height: float) -> Figure:
+    """An empty figure of that size in inches that belongs to no window: drawing works on a server and in threads."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -26,7 +32,7 @@ def make_canvas(width: float, height: float) -> tuple[Figure, Axes]:
         raise ImportError("drawing needs matplotlib: pip install matplotlib") from error
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
+    return figure
 
 
 def make_rim(colour: str, width: float, alpha: float) -> list[Any]:

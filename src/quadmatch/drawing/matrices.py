@@ -65,30 +65,40 @@ def draw_correspondence(
     result: MatchResult, truth: Any, *, title: str = "correspondence", path: str | Path | None = None
 ) -> Figure:
     """The matched pairs as black cells and the true ones as red frames: a black cell in red is right."""
+    figure, axes = _lay_out(*result.assignment.shape, title)
+    plot_correspondence(axes, result, truth)
+    return finish(figure, path)
+
+
+def plot_correspondence(axes: Axes, result: MatchResult, truth: Any) -> None:
+    """The same on axes that are there already."""
     from matplotlib.patches import Rectangle
 
     n, m = result.assignment.shape
     pairs = to_numpy(result.pairs).reshape(-1, 2)
-    figure, axes = _lay_out(n, m, title)
+    _name_axes(axes)
     predicted = np.zeros((max(n, 1), max(m, 1)))
     predicted[pairs[:, 0], pairs[:, 1]] = 1
     axes.imshow(predicted, cmap="Greys", vmin=0, vmax=1, aspect="equal")
     width = float(np.clip(40 / max(n, m, 1), 0.6, 2.0))
     for i, j in np.argwhere(read_truth(truth, n, m)):
         axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=WRONG, linewidth=width))
-    return finish(figure, path)
 
 
 def _lay_out(n: int, m: int, title: str) -> tuple[Figure, Axes]:
     """Axes of source and target nodes, with equal cells."""
     longest = max(n, m, 1)
     figure, axes = make_canvas(1.6 + 4.4 * m / longest, 1.2 + 4.4 * n / longest)
+    _name_axes(axes)
+    axes.set_title(title, fontsize=11)
+    return figure, axes
+
+
+def _name_axes(axes: Axes) -> None:
     axes.set_xlabel("target node")
     axes.set_ylabel("source node")
-    axes.set_title(title, fontsize=11)
     count_whole(axes.xaxis)
     count_whole(axes.yaxis)
-    return figure, axes
 
 
 def read_truth(truth: Any, n: int, m: int) -> NDArray[np.bool_]:

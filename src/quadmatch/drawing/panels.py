@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quadmatch.datasets.pixels import read_pixels
-from quadmatch.drawing.canvas import DARK, EDGE, make_canvas, make_rim
+from quadmatch.drawing.canvas import DARK, EDGE, make_rim
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Points = NDArray[np.float64]
 
-ON_PICTURE = "#f4f6f8"
-"""Edges of a graph over a picture, where grey would not be seen."""
 GAP, CLOSE = 0.2, 0.04
 """Between two panels, as a share of a panel's width; less between pictures, which have edges of their own."""
 WIDTH = 9.0
@@ -38,10 +34,12 @@ class Panel:
     width: float
     height: float
     picture: NDArray[np.uint8] | None = None
+    corner: tuple[float, float] = (0.0, 0.0)
+    """Its upper left end on the paper."""
 
     def shift(self, right: float, down: float) -> Panel:
-        """The points elsewhere on the paper."""
-        return replace(self, points=self.points + np.array([right, down]))
+        """The panel elsewhere on the paper."""
+        return replace(self, points=self.points + np.array([right, down]), corner=(right, down))
 
 
 def fit_panel(points: Points, image: Any, name: str = "image") -> Panel:
@@ -71,42 +69,47 @@ def _shrink(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.asarray(picture.resize((size[0], size[1]), Image.Resampling.LANCZOS))
 
 
-def lay_panels(
-    points: tuple[Points, Points], images: tuple[Any, Any], edges: Sequence[NDArray[Any] | None]
-) -> tuple[Figure, Axes, list[Panel], float]:
-    """Both panels side by side with their pictures and edges, and how many points of print a panel's width has."""
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """Both panels side by side."""
+
+    panels: tuple[Panel, Panel]
+    width: float
+    height: float
+
+    def place_on(self, axes: Axes) -> None:
+        """Give the axes the sheet's extent and its pictures."""
+        axes.axis("off")
+        axes.set_aspect("equal")
+        axes.set_xlim(-0.04, self.width + 0.04)
+        axes.set_ylim(self.height + 0.05, -0.05)
+        for panel in self.panels:
+            show_picture(axes, panel)
+
+    def find_unit(self, inches: float) -> float:
+        """How many points of print a panel's width has on so wide a paper."""
+        return 72 * inches / (self.width + 0.08)
+
+
+def lay_panels(points: tuple[Points, Points], images: tuple[Any, Any]) -> Sheet:
+    """Both graphs side by side, pictures in the middle of the height."""
     a, b = fit_panel(points[0], images[0], "image_a"), fit_panel(points[1], images[1], "image_b")
     height = max(a.height, b.height)
     start = a.width + (GAP if a.picture is None or b.picture is None else CLOSE)
-    width = start + b.width
-    figure, axes = make_canvas(WIDTH, 0.8 + WIDTH * height / width)
-    axes.axis("off")
-    axes.set_aspect("equal")
-    axes.set_xlim(-0.04, width + 0.04)
-    axes.set_ylim(height + 0.05, -0.05)
-    panels = []
-    for panel, place in ((a, 0.0), (b, start)):
-        down = (height - panel.height) / 2 if panel.picture is not None else 0.0
-        show_picture(axes, panel, place, down)
-        panels.append(panel.shift(place, down))
-    for panel, adjacency in zip(panels, edges):
-        draw_edges(axes, panel, adjacency)
-    return figure, axes, panels, 72 * WIDTH / (width + 0.08)
+    down = [(height - panel.height) / 2 if panel.picture is not None else 0.0 for panel in (a, b)]
+    return Sheet((a.shift(0.0, down[0]), b.shift(start, down[1])), start + b.width, height)
 
 
-def show_picture(axes: Axes, panel: Panel, left: float, top: float) -> None:
+def show_picture(axes: Axes, panel: Panel) -> None:
     """Put the panel's picture, if there is one, at its place."""
     if panel.picture is not None:
-        axes.imshow(
-            panel.picture,
-            extent=(left, left + panel.width, top + panel.height, top),
-            zorder=0,
-            interpolation="bilinear",
-        )
+        left, top = panel.corner
+        extent = (left, left + panel.width, top + panel.height, top)
+        axes.imshow(panel.picture, extent=extent, zorder=0, interpolation="bilinear")
 
 
-def draw_edges(axes: Axes, panel: Panel, adjacency: NDArray[Any] | None) -> None:
-    """Each edge as wide as its weight says."""
+def draw_edges(axes: Axes, panel: Panel, adjacency: NDArray[Any] | None, on_picture: str) -> None:
+    """Each edge as wide as its weight says, in the colour that is given where it lies on a picture."""
     if adjacency is None:
         return
     from matplotlib.collections import LineCollection
@@ -115,7 +118,7 @@ def draw_edges(axes: Axes, panel: Panel, adjacency: NDArray[Any] | None) -> None
     starts, ends = np.nonzero(np.triu(strength, 1))
     widths = 0.3 + 0.8 * strength[starts, ends] / max(float(strength.max(initial=0)), 1e-12)
     segments = np.stack((panel.points[starts], panel.points[ends]), 1)
-    colour, alpha = (EDGE, 0.8) if panel.picture is None else (ON_PICTURE, 0.6)
+    colour, alpha = (EDGE, 0.8) if panel.picture is None else (on_picture, 0.7)
     lines = LineCollection(list(segments), linewidths=widths, colors=colour, alpha=alpha, zorder=1)
     if panel.picture is not None:  # Light lines are seen on a dark picture, their dark rims on a light one.
         lines.set_path_effects(make_rim(DARK, 2.2, 0.4))

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from statistics import fmean
 
 import numpy as np
 import torch
-from jaxtyping import Int
 
 from quadmatch.datasets.annotation import Annotation
-from quadmatch.datasets.gathering import KeypointTable, gather_pairs, tabulate
+from quadmatch.datasets.gathering import gather_pairs, tabulate
 from quadmatch.datasets.pairs import PairIndex, draw_test_pairs, pairs_hash
 from quadmatch.evaluation.report import RARE, Conditions, Counts, Evaluation, average, count_matches, score
 from quadmatch.features.cache import FeatureStore
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.store_features import Progress, fill_store, read_features
 from quadmatch.features.weights import cache_folder
+from quadmatch.graph import PairBatch
 from quadmatch.matcher import Matcher
-from quadmatch.matching import Features, Loss
+from quadmatch.matching import Features, Loss, Matching
 
 PAIRS, OBJECTS = 100, 32
 """Pairs and objects that are computed together: fixed, so that no setting of the machine changes a result."""
@@ -33,6 +33,7 @@ def evaluate(
     annotations: Sequence[Annotation],
     conditions: Conditions,
     *,
+    read: Sequence[Annotation] | None = None,
     store: FeatureStore | None = None,
     progress: Progress | None = None,
     loss: Loss | None = None,
@@ -40,25 +41,58 @@ def evaluate(
     """Match pairs of each class and count; the frozen network runs once for each object.
 
     `annotations` are the objects of the conditions' split, with its outliers. The list of pairs depends on the
-    objects' names, the protocol and the seed alone. `progress` hears of objects extracted; `store` is where
-    that is kept, the usual place if not given. With a `loss`, its mean over the classes is measured too.
+    objects' names, the protocol and the seed alone. `read`, `store` and `progress` as in `compare_pairs`.
+    With a `loss`, its mean over the classes is measured too.
+    """
+    chosen = choose_pairs(annotations, conditions)
+    found: dict[str, list[Counts]] = {}
+    losses: dict[str, list[float]] = {}
+    for category, batch, matching in compare_pairs(
+        matcher, annotations, chosen, conditions.protocol, read=read, store=store, progress=progress
+    ):
+        solution = matcher.decode(matching, batch, partial=conditions.partial, constraint=conditions.constraint)
+        found.setdefault(category, []).append(count_matches(solution.assignment, batch.pairs.truth))
+        if loss:
+            losses.setdefault(category, []).append(float(loss(matching, batch.pairs)))
+    counts = {name: Counts(*(torch.cat(parts).cpu() for parts in zip(*own))) for name, own in found.items()}
+    result = summarise(counts, annotations, conditions, pairs_hash(chosen))
+    return replace(result, loss=fmean(map(fmean, losses.values()))) if losses else result
+
+
+def choose_pairs(annotations: Sequence[Annotation], conditions: Conditions) -> list[PairIndex]:
+    """The list of pairs of these conditions, class by class."""
+    chosen = draw_test_pairs(annotations, conditions.protocol, seed=conditions.seed, pairs_per_class=conditions.pairs)
+    if not chosen:
+        raise ValueError(f"protocol {conditions.protocol!r} admits no pair of these {len(annotations)} objects")
+    return chosen
+
+
+@torch.no_grad()
+def compare_pairs(
+    matcher: Matcher,
+    annotations: Sequence[Annotation],
+    chosen: Sequence[PairIndex],
+    protocol: str,
+    *,
+    read: Sequence[Annotation] | None = None,
+    store: FeatureStore | None = None,
+    progress: Progress | None = None,
+) -> Iterator[tuple[str, PairBatch, Matching]]:
+    """What the network says of the chosen pairs, in batches with the names of their classes.
+
+    `read` are the same objects with more keypoints at their ends, if features of those are kept: one pass of the
+    convolutions then serves every number of outliers. `progress` hears of objects extracted; `store` is where
+    that is kept, the usual place if not given.
     """
     extractor = matcher.features
     if not isinstance(extractor, FeatureExtractor):
         raise TypeError("evaluate needs a matcher whose features are a FeatureExtractor")
-    protocol, pairs = conditions.protocol, conditions.pairs
-    chosen = draw_test_pairs(annotations, protocol, seed=conditions.seed, pairs_per_class=pairs)
-    if not chosen:
-        raise ValueError(f"protocol {protocol!r} admits no pair of these {len(annotations)} objects")
     used = sorted({index for pair in chosen for index in (pair.source, pair.target)})
     if store is None:
         store = FeatureStore.open(cache_folder() / "features", extractor.key)
-    entries = dict(zip(used, fill_store(store, extractor, [annotations[i] for i in used], progress=progress)))
-    counts: dict[str, Counts] = {}
-    losses: list[float] = []
-    training = matcher.training
-    matcher.eval()
-    try:
+    kept = [(annotations if read is None else read)[index] for index in used]
+    entries = dict(zip(used, fill_store(store, extractor, kept, progress=progress)))
+    with matcher.evaluating():
         for category, group in groupby(chosen, key=lambda pair: pair.category):
             members = list(group)
             objects = list_objects(members)
@@ -66,12 +100,11 @@ def evaluate(
             table = tabulate([annotations[index] for index in objects], extractor.size)
             row = {index: number for number, index in enumerate(objects)}
             rows = np.array([(row[pair.source], row[pair.target]) for pair in members])
-            counts[category], values = match_class(matcher, features, table, rows, conditions, loss)
-            losses += values
-    finally:
-        matcher.train(training)
-    result = summarise(counts, annotations, conditions, pairs_hash(chosen))
-    return replace(result, loss=fmean(losses)) if losses else result
+            for start in range(0, len(rows), PAIRS):
+                source, target = rows[start : start + PAIRS].T
+                batch = gather_pairs(table, source, target, protocol, construction=matcher.construction)
+                batch = batch.to(matcher.device)
+                yield category, batch, matcher.compare(features, batch)
 
 
 def list_objects(pairs: Sequence[PairIndex]) -> list[int]:
@@ -79,31 +112,6 @@ def list_objects(pairs: Sequence[PairIndex]) -> list[int]:
     named = {(pair.source_name, pair.source) for pair in pairs}
     named |= {(pair.target_name, pair.target) for pair in pairs}
     return [index for _, index in sorted(named)]
-
-
-def match_class(
-    matcher: Matcher,
-    features: Features,
-    table: KeypointTable,
-    rows: Int[np.ndarray, "P 2"],
-    conditions: Conditions,
-    loss: Loss | None = None,
-) -> tuple[Counts, list[float]]:
-    """Counts of one class's pairs, and the mean of the loss if there is one.
-
-    `rows` has the two objects of each pair, as rows of features and table.
-    """
-    found, losses = [], []
-    for start in range(0, len(rows), PAIRS):
-        source, target = rows[start : start + PAIRS].T
-        batch = gather_pairs(table, source, target, conditions.protocol, construction=matcher.construction)
-        batch = batch.to(matcher.device)
-        matching = matcher.compare(features, batch)
-        solution = matcher.decode(matching, batch, partial=conditions.partial, constraint=conditions.constraint)
-        found.append(count_matches(solution.assignment, batch.pairs.truth))
-        losses += [float(loss(matching, batch.pairs))] if loss else []
-    counts = Counts(*(torch.cat(parts).cpu() for parts in zip(*found)))
-    return counts, [fmean(losses)] if losses else []
 
 
 def summarise(

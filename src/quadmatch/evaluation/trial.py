@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from quadmatch.experiments.schema import DataSection
     from quadmatch.features.store_features import Progress
 
+MOST_OUTLIERS = 10
+"""Outliers of an object whose features are kept together, so that fewer of them need no new pass of the network."""
+
 
 def choose_data(
     model: str | Path, dataset: str | None = None, root: Path | None = None, options: Mapping[str, Any] | None = None
@@ -51,16 +54,19 @@ def try_model(
     from quadmatch.models.load import load
 
     annotations = load_split(data, conditions.split)
+    read = None
     if conditions.outliers:
-        count, kind = conditions.outliers, conditions.outlier_kind
-        annotations = add_outliers(annotations, count, kind, seed=conditions.seed, size=data.size)
+        count, kind, seed = conditions.outliers, conditions.outlier_kind, conditions.seed
+        # The first outliers of an object are the same ones however many there are.
+        read = add_outliers(annotations, max(count, MOST_OUTLIERS), kind, seed=seed, size=data.size)
+        annotations = add_outliers(annotations, count, kind, seed=seed, size=data.size)
     matcher = load(model, precision=precision)
     if conditions.decoding is not None:
         matcher.decoding = conditions.decoding
     assert isinstance(matcher.features, FeatureExtractor)
     began = perf_counter()
     store = open_store(matcher.features, cache)
-    result = evaluate(matcher, annotations, conditions, store=store, progress=progress)
+    result = evaluate(matcher, annotations, conditions, read=read, store=store, progress=progress)
     about = {
         "model": Path(model).name,
         "dataset": data.name,

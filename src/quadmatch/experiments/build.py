@@ -10,7 +10,7 @@ from quadmatch.datasets import DATASETS
 from quadmatch.datasets.annotation import Annotation
 from quadmatch.datasets.hashing import hash_text
 from quadmatch.experiments.reading import Experiment, ExperimentError
-from quadmatch.experiments.schema import DataSection
+from quadmatch.experiments.schema import DataSection, FeaturesSection
 from quadmatch.features.cache import FeatureStore
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.levels import build_extractor
@@ -35,18 +35,22 @@ def open_store(extractor: FeatureExtractor, folder: Path | None = None) -> Featu
     return FeatureStore.open(folder or cache_folder() / "features", extractor.key)
 
 
-def build_matcher(experiment: Experiment, precision: str | None = None) -> Matcher:
-    """Features and head with initial parameters, functions of the experiment; `precision` overrides it."""
-    features = experiment.features
+def build_features(features: FeaturesSection, size: int, precision: str | None = None) -> FeatureExtractor:
+    """What computes features of crops of `size` pixels; `precision` overrides the section's."""
     if features.trunk == "vgg16_bn" and features.weights is None:
         raise ExperimentError("features.weights: must be given for the trunk vgg16_bn")
-    extractor = build_extractor(
+    return build_extractor(
         features.level,
         weights=features.weights,
         precision=precision or features.precision,
-        size=experiment.data.size,
+        size=size,
         layers=features.layers,
     )
+
+
+def build_matcher(experiment: Experiment, precision: str | None = None) -> Matcher:
+    """Features and head with initial parameters, functions of the experiment; `precision` overrides it."""
+    extractor = build_features(experiment.features, experiment.data.size, precision)
     with torch.random.fork_rng():
         torch.manual_seed(hash_text("parameters", experiment.training.seed) >> 1)
         head = METHODS[experiment.head.method](**experiment.head.options)

@@ -19,6 +19,7 @@ from typing import Literal, TypeVar, cast, get_args
 import torch
 from torch import Tensor, nn
 
+from quadmatch.features.threads import THREADS
 from quadmatch.features.weights import cache_folder
 from quadmatch.features.winograd import tile_convolutions
 from quadmatch.files import write_json
@@ -70,13 +71,8 @@ class Precision:
     @contextlib.contextmanager
     def running(self, device: str = "cpu") -> Iterator[None]:
         """Within: these threads and this number format; afterwards as before."""
-        before = torch.get_num_threads()
-        torch.set_num_threads(self.threads)
-        try:
-            with self.casting(device):
-                yield
-        finally:
-            torch.set_num_threads(before)
+        with THREADS.use(self.threads), self.casting(device):
+            yield
 
     def casting(self, device: str = "cpu") -> torch.autocast:
         """Within: this number format."""

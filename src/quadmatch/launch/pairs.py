@@ -51,11 +51,8 @@ def match_on_ray(cluster: Cluster) -> Engine:
     """The engine of a cluster."""
 
     def run(work: Work, report: Report) -> Generator[Lines, None, None]:
-        arguments = Desk, work.load, work.folder, work.settings
-        with (
-            join_cluster(cluster, work.memory) as count,
-            Workers(count, cluster.count_threads(), *arguments) as workers,
-        ):
+        threads, recipe = cluster.count_threads(), (Desk, work.load, work.folder, work.settings)
+        with join_cluster(cluster, work.memory) as count, Workers(count, threads, *recipe) as workers:
             yield from Schedule(workers, work, report).run()
 
     return run
@@ -94,6 +91,7 @@ class Schedule:
                 if done := self.workers.wait():
                     self._take(done)
             yield self.done.pop(number)
+            del self.names[number]
             self._release(group[-1].number, self.groups[begun - 1][-1].number)
 
     def _begin(self, number: int) -> None:
@@ -150,7 +148,7 @@ class Schedule:
 
     def _forget_lost(self, number: int) -> None:
         """Forget pictures of a group that were on a machine which is gone; all of them, where that is not known."""
-        names = self.names[number]
+        names = [named for named in self.names[number] if named in self.kept]
         places = self.workers.ray.experimental.get_object_locations([self.kept[named] for named in names])
         gone = [named for named in names if not places[self.kept[named]]["node_ids"]]
         for named in gone or names:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from quadmatch.features.precision import VARIABLE
 from quadmatch.launch.cluster import ClusterError, load_ray, shorten
 
 ATTEMPTS = 4
@@ -62,7 +65,10 @@ class Workers:
 
     def __init__(self, count: int, threads: int, make: Callable[..., Any], *arguments: Any) -> None:
         self.ray, self.count, self.threads, self.recipe = load_ray(), count, threads, (make, *arguments)
-        self.actor = self.ray.remote(Worker).options(num_cpus=threads)
+        # Of this process's variables, one that results depend on; no other, as Ray shows them to whoever asks.
+        variables = {name: os.environ[name] for name in (VARIABLE,) if name in os.environ}
+        environment = {"env_vars": variables} if variables else None
+        self.actor = self.ray.remote(Worker).options(num_cpus=threads, runtime_env=environment)
         self.idle: list[Any] = []
         self.busy: dict[Any, tuple[Any, Any, Job | None]] = {}
         """By the reference of the small result: the worker, the large one's reference, and the job, if it is one."""
@@ -83,7 +89,8 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         """End all workers."""
         for worker in (*self.idle, *(worker for worker, _, _ in self.busy.values())):
-            self.ray.kill(worker)
+            with suppress(self.ray.exceptions.RayError):  # The whole cluster may be gone.
+                self.ray.kill(worker)
 
     def fill(self) -> None:
         """Start the others; they are given jobs when they are ready."""

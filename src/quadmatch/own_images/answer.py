@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from quadmatch.datasets.keypoint_files import Keypoints
+from quadmatch.datasets.keypoints import Keypoints
 from quadmatch.datasets.picture import Picture
+from quadmatch.datasets.spans import compare_spans
 from quadmatch.result import MatchResult, to_numpy
 
 FORMAT = 1
@@ -63,7 +64,8 @@ def describe_match(result: MatchResult, a: Picture, b: Picture, settings: Settin
         content |= _describe_picture(picture, letter)
     if result.matchable is not None:
         content["matchable"] = round(result.matchable, 6)
-    return content | {"warnings": [*a.warnings, *b.warnings]}
+    doubt = compare_spans(a, b)
+    return content | {"warnings": [*a.warnings, *b.warnings, *([doubt] if doubt else [])]}
 
 
 def describe_pairs(result: MatchResult, a: Keypoints, b: Keypoints) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def match_group(
     for row in group:
         a, b = find(row.a), find(row.b)
         if isinstance(a, str) or isinstance(b, str):
-            found[row.number] = a if isinstance(a, str) else str(b)
+            found[row.number] = f"side a: {a}" if isinstance(a, str) else f"side b: {b}"
         else:
             ready[row.number] = a, b
     for partial in (False, True):

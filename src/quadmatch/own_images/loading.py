@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from quadmatch.datasets.boxes import choose_box, parse_box
-from quadmatch.datasets.keypoint_files import Keypoints, make_keypoints, read_keypoints
+from quadmatch.datasets.boxes import Box, choose_box, parse_box
+from quadmatch.datasets.keypoint_files import read_keypoints
+from quadmatch.datasets.keypoints import Keypoints, make_keypoints
 from quadmatch.datasets.picture import Picture
 from quadmatch.datasets.pixels import read_pixels
 from quadmatch.own_images.places import Folder, fetch, fetch_points, hide_secrets, locate
@@ -28,7 +29,7 @@ def load_picture(
     Files are paths or addresses that fsspec knows. `part` is the box to look at, as x,y,w,h; `name` is what
     errors call the picture.
     """
-    box = parse_box(part, f"box of {name}", extent=True) if part and part.strip() else None
+    box = _read_part(part, name)
     shown = hide_secrets(image)
     if points is None and count is None:
         raise ValueError(f"{name} {shown} has no keypoints: name a file, or let them be detected (--detect 40)")
@@ -36,8 +37,8 @@ def load_picture(
     if points is not None:
         with fetch_points(locate(folder, points), f"points of {name}") as file:
             stored = read_keypoints(file, hide_secrets(place))
-    with fetch(place, name) as file:
-        pixels = read_pixels(file, name)
+    with fetch(place, name) as path:
+        pixels = read_pixels(path, name)
     warnings: list[str] = []
     if stored is None:
         from quadmatch.own_images.corners import describe_shortage, find_corners
@@ -50,8 +51,23 @@ def load_picture(
         keypoints = stored if box is None else replace(stored, box=box)
     size = pixels.shape[1], pixels.shape[0]
     warnings += check_places(keypoints, *size, f"{name} ({shown})")
-    file = None if points is None else hide_secrets(points)
-    return Picture(pixels, keypoints, name, shown, file, size, tuple(warnings))
+    points_file = None if points is None else hide_secrets(points)
+    return Picture(pixels, keypoints, name, shown, points_file, size, tuple(warnings))
+
+
+def load_bare(image: str, part: str | None = None, *, name: str = "image") -> Picture:
+    """A picture without keypoints; `part` is the box to look at, as x,y,w,h."""
+    box = _read_part(part, name)
+    with fetch(locate(None, image), name) as path:
+        pixels = read_pixels(path, name)
+    size = pixels.shape[1], pixels.shape[0]
+    keypoints = make_keypoints(np.zeros((0, 2)), None, box)
+    choose_box(keypoints.points, *size, box, f"box of {name}")
+    return Picture(pixels, keypoints, name, image, None, size)
+
+
+def _read_part(part: str | None, name: str) -> Box | None:
+    return parse_box(part, f"box of {name}", extent=True) if part and part.strip() else None
 
 
 def check_places(keypoints: Keypoints, width: int, height: int, name: str) -> Sequence[str]:

@@ -67,7 +67,9 @@ def fetch(name: str, what: str) -> Iterator[Path]:
         yield Path(name)
         return
     with tempfile.TemporaryDirectory(prefix="quadmatch-") as folder:
-        yield from _lend(name, what, _copy(name, what, Path(folder)))
+        path = _copy(name, what, Path(folder))
+        with _tell_address(name, path):
+            yield path
 
 
 @contextmanager
@@ -78,7 +80,8 @@ def fetch_points(name: str, what: str) -> Iterator[str]:
         return
     address, mark, wanted = name.partition("#")
     path, _ = _keep(address, what)
-    yield from (f"{one}{mark}{wanted}" for one in _lend(address, what, path))
+    with _tell_address(address, path):
+        yield f"{path}{mark}{wanted}"
 
 
 @lru_cache(maxsize=KEPT)
@@ -88,13 +91,14 @@ def _keep(address: str, what: str) -> tuple[Path, tempfile.TemporaryDirectory[st
     return _copy(address, what, Path(folder.name)), folder
 
 
-def _lend(address: str, what: str, path: Path) -> Iterator[Path]:
-    """The copy; what is found wrong with it is told by its address."""
+@contextmanager
+def _tell_address(address: str, path: Path) -> Iterator[None]:
+    """Within: a copy is read; what is found wrong with it is told of the address."""
     try:
-        yield path
+        yield
     except (OSError, ValueError) as error:
         text = str(error).replace(os.fspath(path), hide_secrets(address))
-        raise type(error)(text) if type(error) in (ValueError, FileNotFoundError) else ValueError(text) from None
+        raise ValueError(text) from None
 
 
 def _copy(address: str, what: str, folder: Path) -> Path:

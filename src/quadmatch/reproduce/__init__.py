@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from quadmatch.reproduce import beyond, losses, scores, voc, willow
+from quadmatch.reproduce.figures import DRAWN, MEASURED
 from quadmatch.reproduce.items import Figure, Table
 
 ITEMS: dict[str, Table | Figure] = {
+    **DRAWN,
     "willow": willow.TABLE,
-    "willow-iterations": willow.ITERATIONS,
     "willow-constraint": willow.CONSTRAINT,
+    **MEASURED,
     "willow-readings": willow.READINGS,
+    "willow-folds": willow.FOLDS,
     "voc-reduced": voc.REDUCED,
     "voc-f1-reduced": voc.F1_REDUCED,
     "scores": scores.FIGURE,

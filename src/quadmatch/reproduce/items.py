@@ -104,6 +104,8 @@ class Table:
     """Rows of which the first is set against the second, pair by pair."""
     note: str = ""
     """What else has to be said under the table, such as its budget."""
+    folds: int = 0
+    """Parts of the training split, each tested by what the others train; 0 where `split` is tested."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,22 +22,15 @@ if TYPE_CHECKING:
 
 def train(row: Row, seed: int, split: str, settings: Settings) -> Path:
     """The folder of the finished run of a row and seed; what is there already is reused."""
-    from quadmatch.experiments.reading import read_experiment
     from quadmatch.models.checkpoints import list_checkpoints, read_state
     from quadmatch.models.runs import RECORD, read_run
     from quadmatch.training.fit import fit, resume
 
-    if row.experiment is None:
-        raise ValueError(f"model {row.model!r} is not trained: only a row with an experiment is")
-    changes = [*row.changes, *settings.changes, f"training.seed={seed}"]
-    if settings.quick:
-        steps = read_experiment(row.experiment, changes).training.steps
-        changes.append(f"training.steps={max(1, steps // QUICK_STEPS)}")
-    if settings.root is not None:
-        changes.append(f"data.root={json.dumps(str(settings.root))}")
-    experiment = read_experiment(row.experiment, changes)
+    experiment = read_row(row, seed, settings)
     if split == "validation" and experiment.data.split == "trainval":
         raise ValueError(f"{row.experiment} is trained on trainval: validation would be no test of it")
+    if split.startswith("fold-") and experiment.data.split != split.replace("fold-", "rest-"):
+        raise ValueError(f"{row.experiment} is trained on {experiment.data.split}: {split} would be no test of it")
     folder = find_run(row, seed, settings)
     if not (folder / RECORD).is_file():
         settings.say(f"training {folder.name}")
@@ -51,9 +44,42 @@ def train(row: Row, seed: int, split: str, settings: Settings) -> Path:
     return folder
 
 
+def read_row(row: Row, seed: int, settings: Settings) -> Experiment:
+    """The experiment of a row, as it is trained with that seed."""
+    from quadmatch.experiments.reading import read_experiment
+
+    if row.experiment is None:
+        raise ValueError(f"model {row.model!r} is not trained: only a row with an experiment is")
+    changes = [*row.changes, *settings.changes, f"training.seed={seed}"]
+    if settings.quick:
+        steps = read_experiment(row.experiment, changes).training.steps
+        changes.append(f"training.steps={max(1, steps // QUICK_STEPS)}")
+    if settings.root is not None:
+        changes.append(f"data.root={json.dumps(str(settings.root))}")
+    return read_experiment(row.experiment, changes)
+
+
 def find_run(row: Row, seed: int, settings: Settings) -> Path:
     """Where the run of a row and seed lies, or would lie."""
     return settings.out / "runs" / name_run(row, seed, settings)
+
+
+def evaluate_row(
+    row: Row,
+    seed: int | None,
+    dataset: str,
+    conditions: Conditions,
+    settings: Settings,
+    options: Mapping[str, Any] | None = None,
+    *,
+    by_pair: bool = False,
+) -> dict[str, Any]:
+    """The evaluation of a row's model, used as the row says, which is trained with that seed unless it is there."""
+    used = replace(conditions, constraint=row.constraint, partial=row.partial)
+    if row.decoding is not None:
+        used = replace(used, decoding=row.decoding)
+    model = row.model or train(row, seed or 0, used.split, settings)
+    return evaluate_once(model, dataset, used, settings, options, by_pair=by_pair) | {"training_seed": seed}
 
 
 def name_run(row: Row, seed: int, settings: Settings) -> str:

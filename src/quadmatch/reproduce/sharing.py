@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from quadmatch.datasets.annotation import Annotation
+from quadmatch.datasets.mirroring import add_mirrored
+from quadmatch.experiments.build import build_features, load_split, open_store
+from quadmatch.experiments.schema import DataSection, FeaturesSection
+from quadmatch.features.extractor import FeatureExtractor
+from quadmatch.features.prepared import IMAGES
+from quadmatch.features.store_features import fill_store
 from quadmatch.launch.calls import call_on_ray
-from quadmatch.launch.cluster import Cluster
+from quadmatch.launch.cluster import Cluster, join_cluster
 from quadmatch.reproduce.items import Settings, Table
-from quadmatch.reproduce.reuse import name_run
-from quadmatch.reproduce.tables import Step, list_steps, name_seed, reproduce_row
+from quadmatch.reproduce.reuse import name_run, read_row
+from quadmatch.reproduce.tables import Step, list_steps, name_turn, reproduce_row
+
+SHARES = 32
+"""Parts into which the objects of a split are divided, for workers to compute their features."""
 
 
 def share_rows(table: Table, settings: Settings, cluster: Cluster) -> None:
@@ -18,10 +29,13 @@ def share_rows(table: Table, settings: Settings, cluster: Cluster) -> None:
     # Workers may have another working folder, and what they say is not seen.
     root = settings.root and settings.root.absolute()
     silent = replace(settings, out=settings.out.absolute(), root=root, say=_say_nothing, cluster=None)
-    names = [", ".join(label + name_seed(seed) for label, seed in group) for group in groups]
-    calls = [(table, group, silent) for group in groups]
-    for number, (place, _) in enumerate(call_on_ray(reproduce_steps, calls, names, cluster), 1):
-        settings.say(f"{number} of {len(groups)} done: {names[place]}")
+    names = [", ".join(label + name_turn(table, seed) for label, seed in group) for group in groups]
+    with join_cluster(cluster, 0):
+        computed = share_features(table, silent, cluster)
+        settings.say(f"features of {computed} objects computed, each by one worker")
+        calls = [(table, group, silent) for group in groups]
+        for number, (place, _) in enumerate(call_on_ray(reproduce_steps, calls, names, cluster), 1):
+            settings.say(f"{number} of {len(groups)} done: {names[place]}")
 
 
 def group_by_run(table: Table, steps: Sequence[Step], settings: Settings) -> dict[str, list[Step]]:
@@ -38,6 +52,59 @@ def reproduce_steps(table: Table, steps: Sequence[Step], settings: Settings) -> 
     """Train and evaluate some steps, or find them done."""
     for label, seed in steps:
         reproduce_row(table, table.rows[label], seed, settings)
+
+
+@dataclass(frozen=True)
+class Need:
+    """Features that rows need: of all objects of the split that they are trained on."""
+
+    data: str
+    """The data set, as an experiment's table in JSON."""
+    features: str
+    split: str
+    mirrored: bool
+    """Whether objects are also seen in a mirror."""
+
+
+def share_features(table: Table, settings: Settings, cluster: Cluster) -> int:
+    """Compute what the rows need of pictures before several of them would at once; how many objects it took."""
+    needs = list(dict.fromkeys(list_needs(table, settings)))
+    calls = [(need, share) for need in needs for share in range(SHARES)]
+    names = [f"features of the split {need.split}, part {share + 1} of {SHARES}" for need, share in calls]
+    return sum(found for _, found in call_on_ray(fill_share, calls, names, cluster))
+
+
+def list_needs(table: Table, settings: Settings) -> Iterator[Need]:
+    """What the rows that are trained need, the same need perhaps several times."""
+    for row in table.rows.values():
+        if row.experiment is not None:
+            experiment = read_row(row, 0, settings)
+            data, features = experiment.data, experiment.features.model_dump_json()
+            # What features do not depend on is left out, so that equal needs are equal.
+            described = data.model_dump_json(include={"name", "root", "size", "options"})
+            yield Need(described, features, data.split, experiment.training.flip)
+
+
+def fill_share(need: Need, share: int) -> int:
+    """Compute a share of the features that are needed and not there; how many.
+
+    Objects that one process would put through the network together stay together: their last bits depend on it.
+    """
+    extractor, objects = _load_objects(need)
+    starts = range(share * IMAGES, len(objects), SHARES * IMAGES)
+    own = [one for start in starts for one in objects[start : start + IMAGES]]
+    store = open_store(extractor, FeaturesSection.model_validate_json(need.features).cache)
+    before = len(store)
+    fill_store(store, extractor, own)
+    return len(store) - before
+
+
+@lru_cache(maxsize=1)
+def _load_objects(need: Need) -> tuple[FeatureExtractor, list[Annotation]]:
+    """What computes the features, and the objects; a worker has several shares of them."""
+    data, features = DataSection.model_validate_json(need.data), FeaturesSection.model_validate_json(need.features)
+    objects = load_split(data, need.split)
+    return build_features(features, data.size), add_mirrored(objects) if need.mirrored else objects
 
 
 def _say_nothing(line: str) -> None:

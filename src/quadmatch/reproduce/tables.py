@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 from quadmatch.evaluation.report import Conditions
 from quadmatch.reproduce.items import Output, Row, Settings, Table
 from quadmatch.reproduce.paired import Comparison, compare_rows
-from quadmatch.reproduce.reuse import evaluate_once, train
+from quadmatch.reproduce.reuse import evaluate_row
 
 KEPT = ("training_seed", "pairs_hash", "date", "hardware", "commit", "precision", "seconds")
 """What a table's record says of each evaluation besides its mean."""
@@ -48,9 +47,9 @@ class RowResult:
 def make_table(table: Table, settings: Settings) -> Output:
     """Train and evaluate every row for every seed, or reuse what is there."""
     title, published = read_published(table.published)
-    seeds = settings.count_seeds(table.seeds)
+    seeds = settings.count_seeds(table.folds or table.seeds)
     results: dict[str, list[dict[str, Any]]] = {}
-    for label, seed in settings.follow(list_steps(table, settings), lambda one: one[0] + name_seed(one[1])):
+    for label, seed in settings.follow(list_steps(table, settings), lambda one: one[0] + name_turn(table, one[1])):
         results.setdefault(label, []).append(reproduce_row(table, table.rows[label], seed, settings))
     rows = []
     for label, row in table.rows.items():
@@ -82,31 +81,27 @@ def compare_all(table: Table, results: Mapping[str, Sequence[Mapping[str, Any]]]
 
 def list_steps(table: Table, settings: Settings) -> list[Step]:
     """What is trained and evaluated for a table, in the order of its rows."""
-    seeds = range(settings.count_seeds(table.seeds))
+    seeds = range(settings.count_seeds(table.folds or table.seeds))
     return [(label, seed) for label, row in table.rows.items() for seed in (seeds if row.experiment else [None])]
 
 
-def name_seed(seed: int | None) -> str:
-    """How a seed is told after a row's label."""
-    return "" if seed is None else f", seed {seed}"
+def name_turn(table: Table, seed: int | None) -> str:
+    """How a seed, or the fold that takes its place, is told after a row's label."""
+    if seed is None:
+        return ""
+    return f", fold {seed + 1} of {table.folds}" if table.folds else f", seed {seed}"
 
 
 def reproduce_row(table: Table, row: Row, seed: int | None, settings: Settings) -> dict[str, Any]:
-    """The evaluation of a row's model, which is trained with that seed unless it is there already."""
-    conditions = Conditions(
-        split=settings.split or table.split,
-        protocol=table.protocol,
-        pairs=settings.count_pairs(table.pairs),
-        constraint=row.constraint,
-        partial=row.partial,
-        decoding=row.decoding,
-    )
-    model: str | Path | None = row.model
-    if model is None:
-        model = train(row, seed or 0, conditions.split, settings)
-    compared = any(table.rows.get(label) is row for pair in table.compared for label in pair)
-    found = evaluate_once(model, table.dataset, conditions, settings, table.options, by_pair=compared)
-    return found | {"training_seed": seed}
+    """The evaluation of a row's model, which is trained with that seed, or without that fold, if it is not there."""
+    split = settings.split or table.split
+    there = [pair for pair in table.compared if table.rows.keys() >= set(pair)]
+    compared = any(table.rows[label] is row for pair in there for label in pair)
+    if table.folds:
+        part, seed = f"{(seed or 0) + 1}-of-{table.folds}", 0
+        split, row = f"fold-{part}", replace(row, changes=(*row.changes, f"data.split=rest-{part}"))
+    conditions = Conditions(split=split, protocol=table.protocol, pairs=settings.count_pairs(table.pairs))
+    return evaluate_row(row, seed, table.dataset, conditions, settings, table.options, by_pair=compared)
 
 
 def read_published(table: str) -> tuple[str, dict[str, dict[str, float]]]:
@@ -139,10 +134,11 @@ def _quote(row: RowResult, name: str) -> str:
 
 
 def describe_conditions(result: Mapping[str, Any], seeds: int, settings: Settings) -> str:
-    """Under which conditions the figures hold."""
+    """Under which conditions the figures hold, and over what they are means."""
+    turns = "fold" if result["split"].startswith("fold-") else "seed"
     text = (
         f"{result['dataset']}, split {result['split']}, {result['protocol']}, {result['pairs']} pairs a class"
-        f" (list {result['pairs_hash']}), {f'{seeds} seeds' if seeds > 1 else 'one seed'}"
+        f" (list {result['pairs_hash']}), {f'{seeds} {turns}s' if seeds > 1 else f'one {turns}'}"
     )
     return text + ("; a quick look, not a result" if settings.quick else "")
 

@@ -98,7 +98,7 @@ PICTURE = describe_call(
     describe_form(["image"], image=FILE),
 )
 POINTS_FILE = describe_call(
-    "Read a file of points as the command line does: JSON, CSV, COCO's format",
+    "Read a file of points as the command line does: JSON, CSV, TPS, labelme's, CVAT's or COCO's format",
     describe_json({"points": POINT_LIST, "names": NAME_LIST, "box": BOX}),
     describe_form(
         ["file", "width", "height"],
@@ -108,7 +108,7 @@ POINTS_FILE = describe_call(
         image={
             "type": "string",
             "default": "",
-            "description": "The picture's file name, by which COCO's format finds it.",
+            "description": "The picture's file name, by which files of many pictures (TPS, CVAT, COCO) find it.",
         },
     ),
 )

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from quadmatch.datasets.keypoint_files import count_names, read_keypoints
+from quadmatch.datasets.keypoint_files import read_keypoints
 from quadmatch.web.fields import check_inside
 from quadmatch.web.uploads import Limits, Refused
 
@@ -26,12 +26,12 @@ def describe_file(content: bytes, name: str, image: str, size: tuple[int, int], 
         path = Path(folder) / f"points{Path(shown).suffix.lower()}"
         path.write_bytes(content)
         try:
-            found = read_keypoints(path, image or None)
+            found = read_keypoints(path, image or None, size)
         except (ValueError, OSError, OverflowError, RecursionError) as error:
             message = str(error).replace(str(path), shown)
             raise Refused(400, "bad-points", (message if shown in message else f"{shown}: {message}")[:400]) from None
     check_inside(found.points, shown, *size, limits)
-    names = found.names or count_names(found.length)
+    names = found.name_all()
     # A file may list keypoints that are not there: those that are keep the names that the file gives or counts.
     own = None if found.names is None and len(found.points) == found.length else [names[i] for i in found.indices]
     return {"points": found.points.tolist(), "names": own, "box": found.box and list(found.box)}

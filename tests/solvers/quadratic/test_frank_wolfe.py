@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from inspect import signature
 from itertools import permutations
 
 import pytest
@@ -9,10 +10,12 @@ from hypothesis import strategies as st
 from masked_objective import compute_objective
 from torch import Tensor
 
+from quadmatch.decode import decode
 from quadmatch.solvers.linear.hungarian import hungarian
 from quadmatch.solvers.linear.sinkhorn import sinkhorn
 from quadmatch.solvers.quadratic.frank_wolfe import frank_wolfe
 from quadmatch.solvers.quadratic.frank_wolfe_hard import frank_wolfe_hard
+from quadmatch.solvers.quadratic.frank_wolfe_rounds import frank_wolfe_rounds
 from quadmatch.solvers.quadratic.objective import (
     expand_along,
     minimise_quartic,
@@ -21,6 +24,13 @@ from quadmatch.solvers.quadratic.objective import (
 )
 
 Problem = tuple[Tensor, Tensor, Tensor]
+
+
+def test_what_is_not_said_is_as_documented() -> None:
+    for solver in (frank_wolfe, frank_wolfe_hard, frank_wolfe_rounds, decode):
+        assert signature(solver).parameters["weight"].default == 0.1  # λ of docs/design.md
+    rounds = signature(frank_wolfe_rounds).parameters
+    assert (rounds["outer"].default, rounds["inner"].default) == (10, 10)  # as released
 
 
 def make_problem(seed: int, rows: int = 5, columns: int = 6, batch: int = 3) -> Problem:

@@ -155,9 +155,9 @@ def test_scale_does_not_matter():
 def test_deadline_stops_a_search_that_would_take_hours():
     source, target, _ = make_matrices("asymmetric", 40, 0)
     local_search(source, target, starts=1, steps=1)
-    begun = time.perf_counter()
+    begun, spent = time.perf_counter(), time.process_time()
     found = local_search(source, target, starts=10**6, steps=10**6, deadline=begun + 0.2)
-    assert time.perf_counter() - begun < 30
+    assert time.process_time() - spent < 30
     assert sorted(found.permutation) == list(range(40))
     assert found.steps > 0
     passed = local_search(source, target, starts=10**6, steps=10**6, deadline=begun)

@@ -8,17 +8,15 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
-import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from quadmatch.datasets.picture import Picture, pair_pictures
 from quadmatch.datasets.spans import add_whole
-from quadmatch.decode import decode, limit_iterations
+from quadmatch.decode import decode, limit_iterations, split_results
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.prepared import Prepared, Stored, pair_up, prepare
-from quadmatch.graph import GraphPair, PairBatch
+from quadmatch.graph import PairBatch
 from quadmatch.layers.quadratic_constraint import QuadraticStep
 from quadmatch.matching import Features, Matching, Solution
 from quadmatch.result import MatchResult
@@ -189,35 +187,3 @@ class Matcher(nn.Module):
             with CHANGING:
                 self._inside -= 1
                 self.train(self._found and not self._inside)
-
-
-def split_results(pairs: GraphPair, matching: Matching, solution: Solution) -> list[MatchResult]:
-    """The result of each pair of a batch, without its padding, as numpy arrays."""
-    results, assignment, surest = [], matching.assignment, find_surest(matching)
-    sizes = zip(pairs.source.sizes.tolist(), pairs.target.sizes.tolist())
-    for row, (nodes, others) in enumerate(sizes):
-        soft = assignment[row, :nodes, :others].cpu().numpy()
-        hard = solution.assignment[row, :nodes, :others].cpu().numpy()
-        chosen = np.argwhere(hard > 0.5)
-        results.append(
-            MatchResult(
-                pairs=chosen,
-                scores=soft[chosen[:, 0], chosen[:, 1]],
-                assignment=soft,
-                objective=float(solution.objective[row]),
-                iterations=int(solution.iterations[row]),
-                converged=bool(solution.converged[row]),
-                source=pairs.source.adjacency[row, :nodes, :nodes].cpu().numpy(),
-                target=pairs.target.adjacency[row, :others, :others].cpu().numpy(),
-                matchable=None if surest is None else float(surest[row]),
-            )
-        )
-    return results
-
-
-def find_surest(matching: Matching) -> Float[Tensor, " B"] | None:
-    """How sure the surest pair of nodes is, both of having a partner and of which; None where nodes do not say."""
-    if matching.matchable is None:
-        return None
-    sure = matching.gate().assignment.flatten(1)
-    return sure.amax(1) if sure.shape[1] else sure.new_zeros(len(sure))

@@ -1,4 +1,4 @@
-"""Beyond the paper: the strongest head here, what each of its parts is worth, and pairs that keep all their keypoints."""
+"""Beyond the paper: the strongest head here, what each of its parts is worth, and pairs with all their keypoints."""
 
 from dataclasses import replace
 

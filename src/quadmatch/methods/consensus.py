@@ -13,7 +13,7 @@ from quadmatch.graph import GraphPair
 from quadmatch.matching import Features, Matching
 from quadmatch.methods.dot_product import DotProduct
 
-SHARE = 0.4
+SHARE = 0.25
 """Of the untrained assignment in the mean."""
 ALIKE = (0.3, 0.6)
 """Mean likeness of the untrained match, of at most 2, at which it begins to be taken for the same thing, and is."""
@@ -24,7 +24,7 @@ HEAD_WEIGHT, PLAIN_WEIGHT = 0.05, 0.1
 
 
 class Consensus(nn.Module):
-    """`X = (1 − t)·(0.6 X_head + 0.4 X_plain) + t·X_untrained` on the graphs as they are.
+    """`X = (1 − t)·(0.75 X_head + 0.25 X_plain) + t·X_untrained` on the graphs as they are.
 
     A head that learned categories knows parts of things of one kind, and little of a thing that it never
     saw; the untrained read-outs know the same thing again, and little of kinds. An assignment is sharp

@@ -113,13 +113,13 @@ def build_default(precision: str | None = None) -> Matcher:
     """
     from quadmatch.layers.quadratic_constraint import QuadraticConstraint
     from quadmatch.matcher import Matcher
-    from quadmatch.methods.consensus import Consensus
+    from quadmatch.methods.consensus import HEAD_WEIGHT, Consensus
 
     if TRAINED not in list_models():
         return build_untrained(precision)
     trained = load(TRAINED, precision=precision)
     head = QuadraticConstraint(trained.head, trained.constraint) if trained.constraint else trained.head
-    return Matcher(trained.features, Consensus(head), decoding=trained.decoding, threshold=DOUBT).eval()
+    return Matcher(trained.features, Consensus(head), decoding={"weight": HEAD_WEIGHT}, threshold=DOUBT).eval()
 
 
 def load_run(folder: Path, precision: str | None = None) -> Matcher:

@@ -164,8 +164,7 @@ def open_page() -> Iterator[Any]:
 def test_the_site_searches_when_opened_from_disk(site: Path, open_page: Any) -> None:
     page = open_page(viewport={"width": 1280, "height": 800})
     page.goto((site / "api" / "types.html").as_uri())
-    page.locator(".md-search__input").click()
-    page.fill(".md-search__input", "sinkhorn")
+    page.locator(".md-search__input").press_sequentially("sinkhorn")  # The theme listens to keys.
     page.wait_for_selector(".md-search-result__item a", timeout=120_000)
     addresses = page.eval_on_selector_all(".md-search-result__item a", "links => links.map(link => link.href)")
     assert any("/api/solvers.html" in address for address in addresses)

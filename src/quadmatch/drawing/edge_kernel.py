@@ -52,10 +52,10 @@ def _mark(axes: Axes, ends: Array, letter: str) -> None:
     """An edge with its two ends in their colours."""
     axes.plot(*ends.T, color=DARK, linewidth=3.4, zorder=2)
     axes.plot(*ends.T, color="white", linewidth=1.6, zorder=3)
-    axes.scatter(*ends.T, s=70, c=list(ENDS), edgecolors="white", linewidths=1.2, zorder=5)
+    axes.scatter(ends[:, 0], ends[:, 1], s=70, c=list(ENDS), edgecolors="white", linewidths=1.2, zorder=5)
     middle = ends.mean(0)
     box = {"boxstyle": "circle,pad=0.2", "facecolor": "white", "edgecolor": DARK, "linewidth": 0.8}
-    axes.text(*middle, letter, ha="center", va="center", fontsize=10, bbox=box, zorder=6)
+    axes.text(middle[0], middle[1], letter, ha="center", va="center", fontsize=10, bbox=box, zorder=6)
 
 
 def _show_angle(axes: Axes, cosine: float, weight: str) -> None:

@@ -49,7 +49,7 @@ def show_graph(axes: Axes, picture: Any, points: Array, edges: Array, title: str
     panel = fit_panel(points, picture)
     show_picture(axes, panel)
     draw_edges(axes, panel, edges, EDGES)
-    axes.scatter(*panel.points.T, s=26, c="white", edgecolors=DARK, linewidths=0.8, zorder=4)
+    axes.scatter(panel.points[:, 0], panel.points[:, 1], s=26, c="white", edgecolors=DARK, linewidths=0.8, zorder=4)
     axes.set_xlim(0, panel.width)
     axes.set_ylim(panel.height, 0)
     axes.set_aspect("equal")

@@ -11,7 +11,8 @@ from quadmatch.reproduce.items import Figure, Output, Settings
 
 def _call(place: str) -> Callable[[Settings], Output]:
     """A maker by its module and name, as in `outliers.make_figure`."""
-    return partial(_make, *place.split("."))
+    module, name = place.split(".")
+    return partial(_make, module, name)
 
 
 def _make(module: str, name: str, settings: Settings) -> Output:

@@ -79,12 +79,14 @@ def _count_steps(model: Path, data: Any, conditions: Conditions) -> dict[str, An
     from quadmatch.decode import decode
     from quadmatch.evaluation.evaluate import choose_pairs, compare_pairs
     from quadmatch.experiments.build import load_split, open_store
+    from quadmatch.features.extractor import FeatureExtractor
     from quadmatch.machine import describe_origin
     from quadmatch.models.load import load
 
     annotations = load_split(data, conditions.split)
     chosen = choose_pairs(annotations, conditions)
     matcher = load(model)
+    assert isinstance(matcher.features, FeatureExtractor)
     classes: dict[str, list[list[float]]] = {}
     for name, batch, matching in compare_pairs(
         matcher, annotations, chosen, conditions.protocol, store=open_store(matcher.features)

@@ -46,10 +46,7 @@ def reproduce_item(name: str, item: Table | Figure, settings: Settings) -> Outpu
         from quadmatch.reproduce.sharing import share_rows
 
         share_rows(item, settings, settings.cluster)
-    if isinstance(item, Table):
-        output = make_table(item, settings)
-    else:
-        output = item.make(replace(settings, rows=item.rows))
+    output = make_table(item, settings) if isinstance(item, Table) else item.make(replace(settings, rows=item.rows))
     write_output(f"{name}-quick" if settings.quick else name, output, settings.out)
     return output
 

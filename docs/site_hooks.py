@@ -29,6 +29,7 @@ OUTSIDE = {
     "benchmarks/results": "benchmarks.md",
 }
 """Files of the repository that are pages of the site too; a link to any other becomes its text."""
+WORD = re.compile(r"<code>([^<\s]{1,32})</code>")
 BLANK = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -68,6 +69,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"[{text}]({posixpath.relpath(goal, folder or '.')}{anchor})"
 
     return LINK.sub(mend, markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Keep a word of code such as `--heat-map` on one line: browsers would break it after a hyphen."""
+    return WORD.sub(r'<code class="word">\1</code>', html)
 
 
 def place_of(path: str) -> str | None:

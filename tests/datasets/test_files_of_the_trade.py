@@ -176,8 +176,8 @@ def test_a_file_of_unknown_form_is_told_what_is_read(tmp_path) -> None:
 def test_a_folder_reads_files_of_many_pictures(place, file) -> None:
     for other in {"wings.tps", "cvat.xml", "labelme.json"} - {file}:
         (place / other).unlink()
-    found = folder(place, "train", test_share=0)
-    found += folder(place, "validation", test_share=0) if len(found) < 2 else []
+    found = folder(place, "train", test_share=0.0)
+    found += folder(place, "validation", test_share=0.0) if len(found) < 2 else []
     points = {one.name: one.points.tolist() for one in found}
     assert points["first"][0] == ([10.5, 30] if file == "wings.tps" else [10.5, 20])
     assert set(points) == ({"first", "second"} if file == "wings.tps" else {"first", "second_0", "second_1"})
@@ -188,7 +188,7 @@ def test_what_is_written_is_read_again(tmp_path, suffix) -> None:
     names = ("eye", "nose, left", "tail")
     whole = Keypoints(np.array([[1.5, 2.25], [3, 4], [5, 6]]), np.arange(3), 3, names)
     path = tmp_path / f"b{suffix}"
-    path.write_text(write_keypoints(whole, suffix, "b.png", 50, [0.5, 0.25, 1]))
+    path.write_text(write_keypoints(whole, suffix, "b.png", 50, [0.5, 0.25, 1.0]))
     found = read_keypoints(path, tmp_path / "b.png", (60, 50))
     assert np.allclose(found.points, whole.points)
     assert found.names == (None if suffix == ".tps" else names)

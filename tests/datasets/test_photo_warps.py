@@ -100,5 +100,5 @@ def test_options_are_checked(monkeypatch):
     with pytest.raises(ValueError, match="split"):
         photo_warps(None, "all")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(ModuleNotFoundError, match=r"quadmatch\[images\]"):
+    with pytest.raises(ModuleNotFoundError, match="scikit-image"):
         find_photographs()

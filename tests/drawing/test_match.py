@@ -9,7 +9,7 @@ from matplotlib.collections import LineCollection, PathCollection
 from PIL import Image
 
 from quadmatch.delaunay import delaunay
-from quadmatch.drawing.canvas import save_figure
+from quadmatch.drawing.canvas import make_figure, save_figure
 from quadmatch.drawing.labels import place_labels
 from quadmatch.drawing.layout import align, lay_out
 from quadmatch.drawing.marks import make_scale
@@ -215,3 +215,44 @@ def test_results_speak_json_text_and_html():
     soft = match_graphs(torch.ones(3, 3).fill_diagonal_(0).requires_grad_(), np.zeros((3, 3)), method="frank_wolfe")
     assert isinstance(soft.to_json()["objective"], float)
     assert "3 pairs" in repr(soft)
+
+
+def _shapes(figure):
+    """How many points are drawn in each shape, by the number of corners of its outline."""
+    dots = [one for one in figure.axes[0].collections if isinstance(one, PathCollection)]
+    return {len(one.get_paths()[0].vertices): len(one.get_offsets()) for one in dots}
+
+
+def test_wrong_pairs_differ_in_shape_and_dash_not_in_colour_alone():
+    result, points, moved, truth = _match()
+    wrong = truth.copy()
+    wrong[:2] = wrong[[1, 0]]
+    figure = draw_match(result, points, moved, truth=wrong)
+    assert sorted(_shapes(figure).values()) == [2, 10]
+    dashes = _lines(figure)[0].get_linestyles()
+    assert [dash is not None for _, dash in dashes].count(True) == 2
+    whole = draw_match(result, points, moved, truth=truth)
+    assert len(_shapes(whole)) == 1
+    assert all(dash is None for _, dash in _lines(whole)[0].get_linestyles())
+
+
+def test_pairs_have_a_colour_and_a_number_of_their_own():
+    result, points, moved, truth = _match(n=6)
+    figure = draw_match(result, points, moved, truth=truth, by="pair")
+    assert not _lines(figure)
+    names = [one.get_text() for one in _labels(figure)]
+    for source, target in result.pairs:
+        assert names[source] == names[6 + target] != ""
+    paint = np.concatenate([one.get_facecolors() for one in figure.axes[0].collections if len(one.get_offsets()) == 6])
+    assert len({tuple(row) for row in paint.round(4)}) == 6
+    with pytest.raises(ValueError, match="by must be"):
+        draw_match(result, points, moved, by="truth")
+
+
+def test_a_match_is_drawn_on_a_part_of_a_figure():
+    result, points, moved, _ = _match()
+    whole = make_figure(8.0, 3.0)
+    left, right = whole.subfigures(1, 2)
+    draw_match(result, points, moved, figure=left)
+    draw_match(result, points, moved, figure=right, by="pair")
+    assert [len(part.axes[0].collections) > 1 for part in (left, right)] == [True, True]

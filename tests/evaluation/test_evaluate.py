@@ -152,6 +152,15 @@ def test_partial_predicts_less_and_outliers_are_no_true_matches(extractor, objec
     assert part.mean.recall < whole.mean.recall
 
 
+def test_features_of_many_outliers_serve_fewer(extractor, objects, store, monkeypatch) -> None:
+    matcher = Matcher(extractor, DotProduct(), decoding={})
+    few, many = (add_outliers(objects, count, "uniform") for count in (2, 5))
+    expected = evaluate(matcher, few, Conditions(pairs=20), store=store)
+    evaluate(matcher, many, Conditions(pairs=20), store=store)
+    monkeypatch.setattr(extractor, "extract", None)  # nothing may go through the network again
+    assert evaluate(matcher, few, Conditions(pairs=20), read=many, store=store).classes == expected.classes
+
+
 def test_what_cannot_be_evaluated_is_said(extractor, objects, store) -> None:
     with pytest.raises(ValueError, match="admits no pair"):
         evaluate(Matcher(extractor, DotProduct()), objects[:1], Conditions(), store=store)

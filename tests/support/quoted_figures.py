@@ -214,7 +214,8 @@ def draw_photographs() -> str:
 
 def draw_scores() -> str:
     """Percent right in each range of scores and, in brackets, the number of pairs."""
-    heading, *lines = list_shares(read("results/scores")["counts"])
+    counts = {use: [tuple(cell) for cell in cells] for use, cells in read("results/scores")["counts"].items()}
+    heading, *lines = list_shares(counts)
     return draw(["score", "same kind, all points matched", *heading[2:]], *lines)
 
 

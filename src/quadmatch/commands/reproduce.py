@@ -22,7 +22,9 @@ def reproduce(
     root: Annotated[Path | None, typer.Option(exists=True, help="Folder of the data set, unpacked or packed.")] = None,
     mirror: Annotated[Path | None, typer.Option(exists=True, help="Folder that holds its archives, by name.")] = None,
     split: Annotated[str | None, typer.Option(help="Evaluate on this split instead of the table's.")] = None,
-    rows: Annotated[list[str] | None, typer.Option("--row", help="Only this row; may be repeated.")] = None,
+    rows: Annotated[
+        list[str] | None, typer.Option("--row", help="Only this row of a table or figure; may be repeated.")
+    ] = None,
     quick: Annotated[bool, typer.Option(help="A tenth of the steps, 100 pairs, one seed.")] = False,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="Of every experiment, as in training.threads=2.")

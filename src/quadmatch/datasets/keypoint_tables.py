@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from quadmatch.datasets.keypoints import Keypoints, count_names, name_points
@@ -38,7 +38,8 @@ def _read_lines(path: Path) -> list[Line]:
     """Lines with something in them, as cells."""
     text = read_text(path)
     lines, mark = text.splitlines(), _find_delimiter(text)
-    rows = (line.split() for line in lines) if mark == " " else csv.reader(lines, delimiter=mark)
+    blanks = (line.split() for line in lines)
+    rows: Iterable[list[str]] = blanks if mark == " " else csv.reader(lines, delimiter=mark)
     try:
         table = [(number, [cell.strip() for cell in row]) for number, row in enumerate(rows, 1)]
     except csv.Error as error:

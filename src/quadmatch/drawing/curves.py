@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def draw_grid(
     """
     rows = -(-len(panels) // columns)
     figure = make_figure(4.6 * columns, 3.3 * rows + 0.6)
-    labelled: dict[str, object] = {}
+    labelled: dict[str, Any] = {}
     for number, (name, curves) in enumerate(panels.items()):
         axes = figure.add_subplot(rows, columns, number + 1)
         plot_curves(axes, curves, logarithmic=name in logarithmic)
@@ -88,7 +88,7 @@ def draw_grid(
         for line, label in zip(*axes.get_legend_handles_labels()):
             labelled.setdefault(label, line)
     across = len(labelled) if len(labelled) <= 2 * columns else -(-len(labelled) // 2)
-    style = {"loc": "outside lower center", "ncols": max(across, 1), "handlelength": 3.2}
+    style: dict[str, Any] = {"loc": "outside lower center", "ncols": max(across, 1), "handlelength": 3.2}
     figure.legend(list(labelled.values()), list(labelled), frameon=False, fontsize=9, **style)
     return finish(figure, path)
 

@@ -35,9 +35,9 @@ def frame_cells(axes: Axes, cells: Array) -> None:
         axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=WRONG, linewidth=1.2))
 
 
-def show_rows(axes: Axes, rows: Array, title: str) -> None:
-    """The attributes of each node as a row of coloured squares, those of unequal scale alike."""
-    scaled = rows / np.maximum(np.abs(rows).max(0, keepdims=True), 1e-12)
+def show_rows(axes: Axes, rows: Array, title: str, most: float | Array | None = None) -> None:
+    """Attributes of nodes as rows of coloured squares; `most` is the full colour, each channel's own if not given."""
+    scaled = rows / np.maximum(np.abs(rows).max(0, keepdims=True) if most is None else most, 1e-12)
     axes.imshow(scaled, cmap="PuOr", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
     axes.set_title(title, fontsize=9)
     axes.set_xticks([])
@@ -49,7 +49,7 @@ def show_graph(axes: Axes, picture: Any, points: Array, edges: Array, title: str
     panel = fit_panel(points, picture)
     show_picture(axes, panel)
     draw_edges(axes, panel, edges, EDGES)
-    axes.scatter(*panel.points.T, s=26, c="white", edgecolors=DARK, linewidths=0.8, zorder=4)
+    axes.scatter(panel.points[:, 0], panel.points[:, 1], s=26, c="white", edgecolors=DARK, linewidths=0.8, zorder=4)
     axes.set_xlim(0, panel.width)
     axes.set_ylim(panel.height, 0)
     axes.set_aspect("equal")
@@ -61,5 +61,6 @@ def show_graph(axes: Axes, picture: Any, points: Array, edges: Array, title: str
 def show_sign(axes: Axes, text: str, below: str = "") -> None:
     """A sign between two matrices, as an arrow, and what it stands for."""
     axes.axis("off")
-    axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=17, color=DARK, transform=axes.transAxes)
-    axes.text(0.5, 0.34, below, ha="center", va="top", fontsize=8, color=DARK, transform=axes.transAxes)
+    style: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "center", "color": DARK}
+    axes.annotate(text, (0.5, 0.5), (0, 0), va="center", fontsize=17, **style)
+    axes.annotate(below, (0.5, 0.5), (0, -14), va="top", fontsize=8, **style)

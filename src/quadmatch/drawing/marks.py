@@ -56,7 +56,7 @@ def colour_pairs(judged: NDArray[np.bool_]) -> Code:
     """Each pair in a colour of its own, without lines, as papers show matched objects; wrong ones on top."""
     from matplotlib import colormaps
 
-    shades = np.array(colormaps["tab20"].colors)[[*range(0, 20, 2), *range(1, 20, 2)]]
+    shades = colormaps["tab20"]([*range(0, 20, 2), *range(1, 20, 2)])[:, :3]
     colours = np.column_stack([shades[np.arange(len(judged)) % len(shades)], np.ones(len(judged))])
     words = {"right": "#adb5bd"} | ({} if judged.all() else {"wrong": "#adb5bd"})
     return Code(colours, np.argsort(~judged, kind="stable"), words, wrong=~judged, lines=False, on_picture=YELLOW)

@@ -65,7 +65,8 @@ def draw_correspondence(
     result: MatchResult, truth: Any, *, title: str = "correspondence", path: str | Path | None = None
 ) -> Figure:
     """The matched pairs as black cells and the true ones as red frames: a black cell in red is right."""
-    figure, axes = _lay_out(*result.assignment.shape, title)
+    rows, columns = result.assignment.shape
+    figure, axes = _lay_out(rows, columns, title)
     plot_correspondence(axes, result, truth)
     return finish(figure, path)
 

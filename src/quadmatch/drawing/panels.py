@@ -118,7 +118,7 @@ def draw_edges(axes: Axes, panel: Panel, adjacency: NDArray[Any] | None, on_pict
     starts, ends = np.nonzero(np.triu(strength, 1))
     widths = 0.3 + 0.8 * strength[starts, ends] / max(float(strength.max(initial=0)), 1e-12)
     segments = np.stack((panel.points[starts], panel.points[ends]), 1)
-    colour, alpha = (EDGE, 0.8) if panel.picture is None else (on_picture, 0.7)
+    colour, alpha = (EDGE, 0.8) if panel.picture is None else (on_picture, 0.9)
     lines = LineCollection(list(segments), linewidths=widths, colors=colour, alpha=alpha, zorder=1)
     if panel.picture is not None:  # Light lines are seen on a dark picture, their dark rims on a light one.
         lines.set_path_effects(make_rim(DARK, 2.2, 0.4))

@@ -42,7 +42,7 @@ def draw_stages(
         show_sign(figure.add_subplot(grid[row, 3]), "→", "GCN")
         name = f"weighted edges {letter}$_D$"
         show_matrix(figure.add_subplot(grid[row, 4]), structures[row], name, most=largest)
-    signs = ("affinity", "Sinkhorn", "constraint", "Hungarian")
+    signs = ("affinity", "Sinkhorn", "constraint", "discrete\nsteps")
     for number, (name, values) in enumerate(matches.items()):
         show_sign(figure.add_subplot(grid[:, 5 + 2 * number]), "→", signs[number])
         soft = number > 0
@@ -56,8 +56,8 @@ def draw_loss_flow(
     match: Array, truth: Array, wrong: Array, missing: Array, alpha: float, beta: float, total: float
 ) -> Figure:
     """A soft match and the truth, the mass on wrong matches and the mass missing from true ones, and their loss."""
-    figure = make_figure(10.5, 4.6)
-    grid = figure.add_gridspec(2, 5, width_ratios=(1, 0.35, 1, 0.95, 1.0))
+    figure = make_figure(9.2, 4.9)
+    grid = figure.add_gridspec(2, 5, width_ratios=(1, 0.3, 1, 0.7, 0.8))
     possible = min(truth.shape)
     show_matrix(figure.add_subplot(grid[0, 0]), match, "soft match X")
     show_matrix(figure.add_subplot(grid[1, 0]), truth, "truth X*")

@@ -29,7 +29,8 @@ def search_matches(
 ) -> list[MatchResult]:
     """One result a pair, in the caller's order of nodes."""
     with tell_progress(progress) as report:
-        report(f"matching {len(inputs.sources)} pairs, with about {check_memory(inputs) / 2**30:.2f} GB of memory")
+        number, needed = len(inputs.sources), check_memory(inputs) / 2**30
+        report(f"matching {number} {'pair' if number == 1 else 'pairs'}, with about {needed:.2f} GB of memory")
         if time_limit is not None:
             _compile(inputs, weight, threshold, quality)
         deadline = np.inf if time_limit is None else time.perf_counter() + time_limit

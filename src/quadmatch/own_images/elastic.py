@@ -98,7 +98,8 @@ def _choose(belief: Scores, expected: Points, places: Places, weight: float) -> 
 
 def _find_peaks(row: Float[np.ndarray, " M"], places: Places, least: int) -> list[int]:
     """The best places of a landmark that lie apart, and then the best of all, so that there are enough."""
-    left, peaks = row.copy(), []
+    left = row.copy()
+    peaks: list[int] = []
     for _ in range(PEAKS):
         peaks.append(int(left.argmax()))
         left[((places - places[peaks[-1]]) ** 2).sum(1) < APART**2] = -np.inf

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from quadmatch.datasets.photo_pairs import PhotoPair, pair_views
+from quadmatch.datasets.photo_pairs import PicturePair, pair_views
 from quadmatch.datasets.photo_warps import find_corners
 from quadmatch.datasets.picture import pair_pictures
 from quadmatch.layers.structure import Kernel
@@ -29,7 +29,7 @@ ALPHA, BETA = 2.0, 0.1
 class Anatomy:
     """A pair of photographs and all that the network makes of it, node by node."""
 
-    pair: PhotoPair
+    pair: PicturePair
     attributes: tuple[Array, Array]
     """P: what the image says of each node and where the node is, [N, C] each."""
     edges: tuple[Array, Array]

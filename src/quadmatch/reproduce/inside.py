@@ -7,7 +7,7 @@ import torch
 
 from quadmatch.drawing.edge_kernel import draw_edge_kernel
 from quadmatch.drawing.stages import draw_loss_flow, draw_stages
-from quadmatch.layers.structure import weigh_adjacency
+from quadmatch.layers.structure import normalise_rows, weigh_adjacency
 from quadmatch.reproduce.anatomy import ALPHA, BETA, KERNEL, Anatomy, look_inside
 from quadmatch.reproduce.items import Output, Settings
 
@@ -52,7 +52,13 @@ def make_edge_kernel(settings: Settings) -> Output:
     rows, edges = (torch.from_numpy(values)[None] for values in (seen.attributes[0], seen.edges[0]))
     cosines, weights = (weigh_adjacency(rows, edges, kernel)[0].numpy() for kernel in ("cosine", KERNEL))
     figure = draw_edge_kernel(
-        seen.pair.picture_a, seen.pair.points_a, seen.edges[0], seen.attributes[0], cosines, "f = exp(cos θ)", weights
+        seen.pair.picture_a,
+        seen.pair.points_a,
+        seen.edges[0],
+        normalise_rows(rows)[0].numpy(),
+        cosines,
+        "f = exp(cos θ)",
+        weights,
     )
     found = cosines[np.triu(seen.edges[0], 1) > 0]
     lines = [["edges", "least cos θ", "mean", "most"]]

@@ -35,6 +35,8 @@ class Settings:
     changes: tuple[str, ...] = ()
     """Changes of every experiment, as in `features.precision=float32`."""
     say: Callable[[str], None] = print
+    rows: tuple[str, ...] = ()
+    """What a figure shows of all that it may."""
     cluster: Cluster | None = None
     """Where a table's rows are trained and evaluated; None: here, one after the other."""
 
@@ -131,6 +133,8 @@ class Figure:
     """One line for `quadmatch reproduce --help`."""
     make: Callable[[Settings], Output]
     """Trains and evaluates through `reuse`, and draws; where files go is not its concern."""
+    rows: tuple[str, ...] = ()
+    """What it shows, where that is several things; what is chosen of them is in the settings."""
 
 
 WITHOUT = ("constraint=none",)

@@ -11,17 +11,17 @@ from quadmatch.reproduce.items import Figure, Output, Settings, Table
 
 
 def choose_item(name: str, rows: Sequence[str] | None = None) -> Table | Figure:
-    """A table or figure by name; of a table only the rows that are named, if any are."""
+    """A table or figure by name; only the rows that are named, if any are."""
     if name not in ITEMS:
         raise ValueError(f"table must be one of {', '.join(ITEMS)}, or {ALL}; got {name!r}")
     item = ITEMS[name]
     if not rows:
         return item
-    known = item.rows if isinstance(item, Table) else {}
     for row in rows:
-        if row not in known:
-            raise ValueError(f"{name!r} has no row {row!r}; it has {', '.join(known) or 'none'}")
-    assert isinstance(item, Table)
+        if row not in item.rows:
+            raise ValueError(f"{name!r} has no row {row!r}; it has {', '.join(item.rows) or 'none'}")
+    if isinstance(item, Figure):
+        return replace(item, rows=tuple(rows))
     return replace(item, rows={row: item.rows[row] for row in rows})
 
 
@@ -46,7 +46,7 @@ def reproduce_item(name: str, item: Table | Figure, settings: Settings) -> Outpu
         from quadmatch.reproduce.sharing import share_rows
 
         share_rows(item, settings, settings.cluster)
-    output = make_table(item, settings) if isinstance(item, Table) else item.make(settings)
+    output = make_table(item, settings) if isinstance(item, Table) else item.make(replace(settings, rows=item.rows))
     write_output(f"{name}-quick" if settings.quick else name, output, settings.out)
     return output
 

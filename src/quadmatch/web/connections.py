@@ -21,6 +21,7 @@ def configure(app: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=WatchedConnection,
+        loop="asyncio",  # Where uvloop happens to be installed, too: its connections are not asyncio's.
         log_level="warning",
         server_header=False,
         timeout_keep_alive=15,

@@ -250,12 +250,14 @@ class Noisy(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.head, self.dropout = DotProduct(temperature=0.02), nn.Dropout(0.5)
-        self.entered, self.gate = None, None
+        self.gates = []
+        """For each call that is to wait: what it sets when it is there, and what it waits for."""
 
     def forward(self, pair, source, target):
-        if self.entered is not None and not self.entered.is_set():
-            self.entered.set()
-            assert self.gate.wait(60)
+        if self.gates:
+            there, gate = self.gates.pop(0)
+            there.set()
+            assert gate.wait(60)
         maps = {name: self.dropout(rows) for name, rows in source.maps.items()}
         return self.head(pair, replace(source, maps=maps), target)
 
@@ -263,16 +265,21 @@ class Noisy(nn.Module):
 def test_threads_that_match_do_not_switch_each_other_to_training(extractor) -> None:
     matcher = Matcher(extractor, Noisy(), decoding={}).train()
     expected = matcher.match(PICTURE, POINTS, PICTURE, POINTS)
-    matcher.head.entered, matcher.head.gate = threading.Event(), threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(matcher.match, PICTURE, POINTS, PICTURE, POINTS)
+    gates = [(threading.Event(), threading.Event()) for _ in range(2)]
+    matcher.head.gates, calls = list(gates), []
+    with ThreadPoolExecutor(2) as pool:
         try:
-            assert matcher.head.entered.wait(60)
-            matcher.match(PICTURE, POINTS[:3], PICTURE, POINTS)  # comes and goes while the other is inside
+            for there, _ in gates:
+                calls.append(pool.submit(matcher.match, PICTURE, POINTS, PICTURE, POINTS))
+                assert there.wait(60)
+            gates[0][1].set()
+            found = [calls[0].result()]  # the first leaves while the second is inside
         finally:
-            matcher.head.gate.set()
-        found = slow.result()
-    assert np.array_equal(found.assignment, expected.assignment)
+            for _, gate in gates:
+                gate.set()
+        found.append(calls[1].result())
+    for one in found:
+        assert np.array_equal(one.assignment, expected.assignment)
     assert matcher.training
     assert matcher.head.dropout.training
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
 from typing import Any
 
 import torch
@@ -16,16 +14,13 @@ from quadmatch.datasets.spans import add_whole
 from quadmatch.decode import decode, limit_iterations, split_results
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.prepared import Prepared, Stored, pair_up, prepare
+from quadmatch.features.threads import evaluating
 from quadmatch.graph import PairBatch
 from quadmatch.layers.quadratic_constraint import QuadraticStep
 from quadmatch.matching import Features, Matching, Solution
 from quadmatch.result import MatchResult
 
 UNCONSTRAINED = {"weight": 0.0}  # Keywords of `decode` for the Hungarian match.
-
-
-CHANGING = Lock()
-"""Held by a thread that changes a matcher between training and evaluation; no part of it, as it could not be copied."""
 
 
 class Matcher(nn.Module):
@@ -52,7 +47,6 @@ class Matcher(nn.Module):
         self.features, self.head = features, head
         self.constraint, self.decoding = constraint, decoding
         self.threshold, self.construction = threshold, construction
-        self._inside, self._found = 0, False
 
     def forward(self, stored: Stored, batch: PairBatch) -> Matching:
         """The matching of each pair; `batch` counts objects by their rows in `stored`."""
@@ -165,7 +159,7 @@ class Matcher(nn.Module):
         `read` makes features of what the pictures' entries hold; without it, the extractor does.
         """
         results: list[list[MatchResult]] = [[] for _ in ways]
-        with self.evaluating():
+        with evaluating(self):
             for stored, pairs in pair_up(prepared, source, target, self.device):
                 matching = self.compare((read or self.features)(*stored), pairs)
                 for found, constraint in zip(results, ways):
@@ -173,17 +167,3 @@ class Matcher(nn.Module):
                     used = matching if constraint else matching.release()
                     found += split_results(pairs.pairs, used, solution)
         return results
-
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Within: evaluation mode; when the last of several threads leaves, the mode that the first one found."""
-        with CHANGING:
-            self._found = self._found if self._inside else self.training
-            self._inside += 1
-            self.eval()
-        try:
-            yield
-        finally:
-            with CHANGING:
-                self._inside -= 1
-                self.train(self._found and not self._inside)

@@ -11,6 +11,7 @@ from quoted_figures import (
     draw_classes,
     draw_compared,
     draw_gains,
+    draw_iterations,
     draw_methods,
     draw_photographs,
     draw_readings,
@@ -32,6 +33,7 @@ TABLES = {
         partial(draw_methods, "willow", "Willow, test, one seed, accuracy"),
         partial(draw_compared, "willow"),
         draw_gains,
+        draw_iterations,
     ],
     "docs/own-images.md": [draw_scores],
 }

@@ -180,6 +180,16 @@ def draw_gains() -> str:
     return draw(["ours (compact), and the paper's", "gain in points", "classes gained"], *lines)
 
 
+def draw_iterations() -> str:
+    found = read("results/iterations")
+    heading = ["Willow, accuracy after so many steps", *map(str, found["steps"]), "steps until at rest"]
+    lines = [
+        [name, *(f"{value:.1f}" for value in row["accuracy"]), f"{row['taken']:.1f}"]
+        for name, row in found["rows"].items()
+    ]
+    return draw(heading, *lines)
+
+
 def draw_throughput(record: str) -> str:
     """Training pairs a second of each head, and its share of qc-DGM₁'s."""
     rows = read(f"benchmarks/results/{record}")["rows"]

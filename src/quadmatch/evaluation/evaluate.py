@@ -18,6 +18,7 @@ from quadmatch.evaluation.report import RARE, Conditions, Counts, Evaluation, av
 from quadmatch.features.cache import FeatureStore
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.store_features import Progress, fill_store, read_features
+from quadmatch.features.threads import evaluating
 from quadmatch.features.weights import cache_folder
 from quadmatch.graph import PairBatch
 from quadmatch.matcher import Matcher
@@ -92,7 +93,7 @@ def compare_pairs(
         store = FeatureStore.open(cache_folder() / "features", extractor.key)
     kept = [(annotations if read is None else read)[index] for index in used]
     entries = dict(zip(used, fill_store(store, extractor, kept, progress=progress)))
-    with matcher.evaluating():
+    with evaluating(matcher):
         for category, group in groupby(chosen, key=lambda pair: pair.category):
             members = list(group)
             objects = list_objects(members)

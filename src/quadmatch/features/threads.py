@@ -1,12 +1,14 @@
-"""How many threads torch computes with, changed for a while by several threads of Python at once."""
+"""Settings that several threads of Python change for a while at once: torch's threads, a network's mode."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
+from weakref import WeakKeyDictionary
 
 import torch
+from torch import nn
 
 
 class Threads:
@@ -34,3 +36,26 @@ class Threads:
 
 
 THREADS = Threads()
+
+
+_CHANGING = Lock()
+_INSIDE: WeakKeyDictionary[nn.Module, tuple[int, bool]] = WeakKeyDictionary()
+"""How many threads evaluate a network, and whether the first found it in training."""
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Within: evaluation mode; when the last of several threads leaves, the mode that the first one found."""
+    with _CHANGING:
+        count, training = _INSIDE.get(network, (0, network.training))
+        _INSIDE[network] = count + 1, training
+        network.eval()
+    try:
+        yield
+    finally:
+        with _CHANGING:
+            count, training = _INSIDE.pop(network)
+            if count > 1:
+                _INSIDE[network] = count - 1, training
+            else:
+                network.train(training)

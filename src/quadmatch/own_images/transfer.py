@@ -169,6 +169,7 @@ def find_peak(maps: Float[np.ndarray, "K S S"], cells: Int[np.ndarray, "K 2"]) -
         three = [(cells + sign * step).clip(0, side - 1) for sign in (-1, 0, 1)]
         before, here, after = (maps[number, one[:, 1], one[:, 0]] for one in three)
         bend = before - 2 * here + after
-        peaked = (here >= before) & (here >= after) & (bend < 0)
+        inner = (cells[:, axis] > 0) & (cells[:, axis] < side - 1)
+        peaked = inner & (here >= before) & (here >= after) & (bend < 0)
         peaks[:, axis] += np.where(peaked, (before - after) / np.where(peaked, 2 * bend, 1), 0)
     return peaks

@@ -73,7 +73,8 @@ def take_present(
     own = [number for number, point in enumerate(points) if point is not None]
     called = None if names is None else [names[number] for number in own]
     checked = check_points([points[number] for number in own], where, called or [str(number) for number in own])
-    return Keypoints(checked, np.array(own, dtype=np.int64), len(points), names and tuple(names), box)
+    called_all = None if names is None else tuple(names)
+    return Keypoints(checked, np.array(own, dtype=np.int64), len(points), called_all, box)
 
 
 def count_names(count: int) -> tuple[str, ...]:

@@ -1,7 +1,13 @@
-"""What the tests of the page share: a quick model, pictures as files, and a server on a free port."""
+"""What the tests of the page share: a quick model, pictures as files, and servers on free ports.
+
+As a program: a server of two workers, which prints its address.
+"""
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +16,7 @@ from io import BytesIO
 
 import numpy as np
 import torch
+from fastapi import FastAPI
 from PIL import Image
 
 from quadmatch.features.levels import build_extractor
@@ -18,9 +25,12 @@ from quadmatch.layers.quadratic_constraint import QuadraticConstraint
 from quadmatch.matcher import Matcher
 from quadmatch.methods.dot_product import DotProduct
 from quadmatch.own_images.warm_up import warm_up
+from quadmatch.web.app import build_app
+from quadmatch.web.uploads import Limits
 
 RANDOM = np.random.default_rng(0)
 PICTURE = RANDOM.integers(0, 256, (48, 64, 3), dtype=np.uint8)
+LIMITS = Limits(bytes=60_000, pixels=40_000, points=50, seconds=60.0)
 
 
 def build_quick_matcher() -> Matcher:
@@ -72,3 +82,41 @@ def run_server(app: object) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join(20)
+
+
+def build_quick_app() -> FastAPI:
+    """The application for the quick model."""
+    return build_app(build_quick_matcher(), LIMITS, model="quick")
+
+
+def serve_quick(listener: socket.socket, ready: Callable[[], object]) -> None:
+    """What each worker of a server does."""
+    import uvicorn
+
+    from quadmatch.web.connections import configure
+
+    app = build_quick_app()
+    ready()
+    uvicorn.Server(configure(app)).run(sockets=[listener])
+
+
+@contextmanager
+def start_workers() -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The address and the process of a server of two workers."""
+    with subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            assert address, "the server ended before it listened"
+            yield address, process
+        finally:
+            process.terminate()
+
+
+if __name__ == "__main__":
+    from quadmatch.commands.serve import bind
+    from quadmatch.web.workers import run_workers
+
+    with bind("127.0.0.1", 0) as made:
+        place = f"http://127.0.0.1:{made.getsockname()[1]}"
+        run_workers(2, serve_quick, made, ready=lambda: print(place, flush=True), say=print)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import socket
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -19,14 +20,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from PIL import Image
+from ray_server import start_ray
 from starlette.requests import Request as Incoming
 from typer.testing import CliRunner
-from web_server import PICTURE, build_quick_matcher, encode, run_server, wait_until
+from web_server import LIMITS, PICTURE, build_quick_matcher, encode, run_server, start_workers, wait_until
 
 import quadmatch.web
 from quadmatch.cli import app as command
 from quadmatch.datasets.picture import make_picture
 from quadmatch.own_images.answer import read_schema
+from quadmatch.own_images.recent import Recent
 from quadmatch.web.app import build_app
 from quadmatch.web.batching import Batcher, Busy, Job, match_jobs
 from quadmatch.web.examples import EXAMPLES, make_example
@@ -35,7 +38,6 @@ from quadmatch.web.service import Budget
 from quadmatch.web.uploads import Limits, Refused, read_form
 
 POINTS = [[5.0, 6.0], [50.0, 9.5], [30.0, 40.0], [12.0, 33.0], [58.0, 40.0]]
-LIMITS = Limits(bytes=60_000, pixels=40_000, points=50, seconds=20.0)
 STATIC = Path(quadmatch.web.__file__).parent / "static"
 LOCAL = "http://127.0.0.1"
 
@@ -45,10 +47,19 @@ def matcher():
     return build_quick_matcher()
 
 
-@pytest.fixture(scope="module")
-def client(matcher):
-    with TestClient(build_app(matcher, LIMITS, model="quick"), base_url=LOCAL) as made:
-        yield made
+@pytest.fixture(scope="module", params=["alone", "workers", pytest.param("ray", marks=pytest.mark.slow)])
+def client(request, matcher):
+    """A client of a server within this process, of one that is two processes, or of Ray's."""
+    if request.param == "alone":
+        with TestClient(build_app(matcher, LIMITS, model="quick"), base_url=LOCAL) as made:
+            yield made
+    elif request.param == "workers":
+        with start_workers() as (address, _), httpx.Client(base_url=address, timeout=60) as made:
+            yield made
+    else:
+        pytest.importorskip("ray.serve")
+        with start_ray() as address, httpx.Client(base_url=address, timeout=60) as made:
+            yield made
 
 
 def match(client, a=None, b=None, points_a=POINTS, points_b=POINTS, **fields):
@@ -89,7 +100,7 @@ def test_pairs_go_through_the_network_once_for_both_answers(matcher) -> None:
     one = make_picture(PICTURE, POINTS)
     try:
         for partial in (False, True):
-            answers = match_jobs(matcher, [Job(one, one, partial), Job(one, one, partial)])
+            answers = match_jobs(matcher, [Job(one, one, partial), Job(one, one, partial)], Recent(0))
             assert all(len(answer.free.pairs) for answer in answers)
     finally:
         hook.remove()
@@ -219,8 +230,9 @@ def test_too_much_is_refused_before_it_is_read(client) -> None:
     large = np.random.default_rng(0).bytes(3 * 2**20)
     form = read([start, large, b"\r\n--b--\r\n"], Limits())
     assert not form["image"].file._rolled  # else it would lie in a temporary file
-    boundary = {"content-type": "multipart/form-data; boundary=b", "content-length": str(10**12)}
-    fault(client.post("/api/picture", content=b"", headers=boundary), 413, "too-large")
+    if isinstance(client, TestClient):  # Others do not send a length that is not that of the content.
+        boundary = {"content-type": "multipart/form-data; boundary=b", "content-length": str(10**12)}
+        fault(client.post("/api/picture", content=b"", headers=boundary), 413, "too-large")
     files = [(name, b"x") for name in ("image_a", "image_b", "image_c")]
     fault(client.post("/api/match", files=files), 400, "bad-form")
     fault(client.post("/api/match", data={"points_a": "x" * 300_000}, files={"image_a": b"x"}), 400, "bad-form")
@@ -435,7 +447,7 @@ def test_foreign_names_and_origins_are_refused(client) -> None:
     for headers in foreign:
         response = client.post("/api/picture", files={"image": encode()}, headers=headers)
         fault(response, 403, "foreign-request")
-    own = {"origin": LOCAL, "sec-fetch-site": "same-origin"}
+    own = {"origin": str(client.base_url).rstrip("/"), "sec-fetch-site": "same-origin"}
     assert client.post("/api/picture", files={"image": encode()}, headers=own).status_code == 200
 
 
@@ -490,7 +502,8 @@ def test_the_command_says_what_is_wrong(monkeypatch) -> None:
     result = CliRunner().invoke(command, ["serve", "--model", "nothing", "--port", "0", "--no-open"])
     assert result.exit_code == 1
     assert "'nothing' is neither" in result.output
-    monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "quadmatch.web.serving", raising=False)
     result = CliRunner().invoke(command, ["serve"])
     assert result.exit_code == 1
     assert "pip install fastapi" in result.output
@@ -499,10 +512,10 @@ def test_the_command_says_what_is_wrong(monkeypatch) -> None:
 def test_the_command_serves_after_a_first_match(matcher, monkeypatch) -> None:
     import uvicorn
 
-    import quadmatch.models.load
+    from quadmatch.web import serving
 
     seen, prepare = [], matcher.prepare
-    monkeypatch.setattr(quadmatch.models.load, "load", lambda model: matcher)
+    monkeypatch.setattr(serving, "load", lambda model: matcher)
     monkeypatch.setattr(matcher, "prepare", lambda requests: seen.append(1) or prepare(requests))
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: seen.append(sockets[0].getsockname()))
     result = CliRunner().invoke(command, ["serve", "--port", "0", "--no-open"])
@@ -527,3 +540,11 @@ def test_the_benchmark_counts_what_is_answered(matcher, monkeypatch) -> None:
         durations, faults = serving.press(port, 1, 0.5)
         assert durations == []
         assert "not-multipart" in faults[0]
+
+
+def test_the_benchmark_sends_each_pair_twice(matcher) -> None:
+    from quadmatch.bench import again
+
+    with run_server(build_app(matcher, Limits())) as address:
+        first, second, pictures = again.measure(int(address.rpartition(":")[2]), 2)
+    assert (len(first), len(second), pictures) == (2, 2, [4, 4])

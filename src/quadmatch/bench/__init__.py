@@ -19,6 +19,7 @@ IMAGES = {
     "photographs": "quadmatch.bench.photographs",
     "pictures": "quadmatch.bench.pictures",
     "serving": "quadmatch.bench.serving",
+    "again": "quadmatch.bench.again",
     "evaluation": "quadmatch.bench.evaluation",
     "training": "quadmatch.bench.training",
     "together": "quadmatch.bench.together",

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ REQUIRED = 0.9
 """Clients at once are not served more slowly than one by one, within what a machine varies."""
 GROWTH = 200.0
 """Megabytes by which the server's memory may exceed, at most, the most it held during its first batches."""
+NUMBERS = count()
+"""Of requests: no two have the same pictures, which the server would know again."""
 
 
 def make_body(client: int) -> tuple[bytes, str]:
@@ -32,7 +35,8 @@ def make_body(client: int) -> tuple[bytes, str]:
     random = np.random.default_rng(client)
     scene = Image.fromarray(random.integers(0, 256, (25, 25, 3), dtype=np.uint8))
     pixels = np.asarray(scene.resize((SIDE, SIDE), Image.Resampling.BICUBIC)).astype(np.float64)
-    points = random.uniform(40, SIDE - 40, (POINTS, 2)).round(1).tolist()
+    points = random.uniform(42, SIDE - 40, (POINTS - 1, 2)).round(1).tolist()
+    points.insert(0, [41.0, 40.0])
     boundary, parts = "quadmatch-serving", []
     for side in "ab":
         noisy = (pixels + random.normal(0, 8, pixels.shape)).clip(0, 255).astype(np.uint8)
@@ -44,6 +48,11 @@ def make_body(client: int) -> tuple[bytes, str]:
         parts.append(f"{field}{json.dumps(points)}\r\n".encode())
     parts.append(f"--{boundary}--\r\n".encode())
     return b"".join(parts), f"multipart/form-data; boundary={boundary}"
+
+
+def renew(body: bytes, number: int) -> bytes:
+    """The request with a point a hair elsewhere in both pictures: a server has not seen those."""
+    return body.replace(b"\r\n\r\n[[41.0", b"\r\n\r\n[[41.%06d" % number)
 
 
 @contextmanager
@@ -92,10 +101,10 @@ def press(port: int, clients: int, seconds: float) -> tuple[list[float], list[st
             faults.append(f"{status}: {str(content)[:200]}")
 
     def use(client: int) -> None:
-        request = make_body(client)
-        ask(*request)
+        body, kind = make_body(client)
+        ask(renew(body, next(NUMBERS)), kind)
         while time.perf_counter() < end:
-            ask(*request)
+            ask(renew(body, next(NUMBERS)), kind)
 
     threads = [threading.Thread(target=use, args=(client,)) for client in range(clients)]
     for thread in threads:

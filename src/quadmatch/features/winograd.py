@@ -29,11 +29,9 @@ TOGETHER = 256
 FEWEST = 16
 """Input channels below which the transformations cost more than they save."""
 
-_INPUTS = torch.tensor(
-    [[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0]]
-    + [[0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1]],
-    dtype=torch.float32,
-)
+_OUTER, _INNER = [[4, 0, -5, 0, 1, 0], [0, 4, 0, -5, 0, 1]], [[0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0]]
+_INNER += [[0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0]]
+_INPUTS = torch.tensor([_OUTER[0], *_INNER, _OUTER[1]], dtype=torch.float32)
 _KERNELS = torch.tensor([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]]) / 24
 _OUTPUTS = torch.tensor(
     [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]], dtype=torch.float32
@@ -52,6 +50,9 @@ class TiledConvolution(nn.Module):
         weight = convolution.weight.detach()
         kernels = torch.kron(_KERNELS, _KERNELS) @ weight.permute(2, 3, 1, 0).reshape(9, -1)
         self.kernels: Float[Tensor, "36 C D"]
+        self.inputs: Float[Tensor, "36 36"]
+        self.outputs: Float[Tensor, "16 36"]
+        self.bias: Float[Tensor, " D"]
         self.register_buffer("kernels", kernels.view(-1, weight.shape[1], weight.shape[0]))
         self.register_buffer("inputs", torch.kron(_INPUTS, _INPUTS).contiguous())
         self.register_buffer("outputs", torch.kron(_OUTPUTS, _OUTPUTS).contiguous())

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from quadmatch.datasets.picture import Picture
 from quadmatch.matcher import Matcher
+from quadmatch.own_images.kept import read_condensed
+from quadmatch.own_images.recent import MEMORY, Recent
 from quadmatch.result import MatchResult
 
 
@@ -47,8 +49,11 @@ class Job:
 class Batcher:
     """A bounded queue of pairs, and the thread that takes all that wait, up to `largest`, as one batch."""
 
-    def __init__(self, matcher: Matcher, *, largest: int = 8, waiting: int = 24, seconds: float = 60.0) -> None:
+    def __init__(
+        self, matcher: Matcher, *, largest: int = 8, waiting: int = 24, seconds: float = 60.0, memory: int = MEMORY
+    ) -> None:
         self.matcher, self.largest, self.seconds = matcher, largest, seconds
+        self.recent = Recent(memory)
         self.batches: list[int] = [0] * (largest + 1)
         """How many batches had how many pairs."""
         self.pace = 0.0
@@ -100,33 +105,34 @@ class Batcher:
     def _answer(self, jobs: Sequence[Job]) -> None:
         begun = time.monotonic()
         for matcher in {id(one): one for one in (job.matcher or self.matcher for job in jobs)}.values():
-            answer_jobs(matcher, [job for job in jobs if (job.matcher or self.matcher) is matcher])
+            own = [job for job in jobs if (job.matcher or self.matcher) is matcher]
+            answer_jobs(matcher, own, self.recent)
         took = (time.monotonic() - begun) / len(jobs)
         self.pace = (self.pace + took) / 2 if self.pace else took
 
 
-def answer_jobs(matcher: Matcher, jobs: Sequence[Job]) -> None:
+def answer_jobs(matcher: Matcher, jobs: Sequence[Job], recent: Recent) -> None:
     """Set the future of each job; one that fails does so alone."""
     try:
-        answers = match_jobs(matcher, jobs)
+        answers = match_jobs(matcher, jobs, recent)
     except Exception as error:
         if len(jobs) == 1:
             jobs[0].future.set_exception(error)
         else:
             for job in jobs:
-                answer_jobs(matcher, [job])
+                answer_jobs(matcher, [job], recent)
         return
     for job, answer in zip(jobs, answers):
         job.future.set_result(answer)
 
 
-def match_jobs(matcher: Matcher, jobs: Sequence[Job]) -> list[Answer]:
-    """The convolutions of all pictures in one batch, and each pair through the network once for both its answers."""
-    prepared = matcher.prepare([picture for job in jobs for picture in (job.source, job.target)])
+def match_jobs(matcher: Matcher, jobs: Sequence[Job], recent: Recent) -> list[Answer]:
+    """The convolutions of all new pictures in one batch, and each pair through the network once for both answers."""
+    prepared = recent.prepare(matcher, [picture for job in jobs for picture in (job.source, job.target)])
     answers: dict[int, Answer] = {}
     for partial in (False, True):
         chosen = [number for number, job in enumerate(jobs) if job.partial == partial]
         sources, targets = [2 * number for number in chosen], [2 * number + 1 for number in chosen]
-        both = matcher.match_ways(prepared, sources, targets, partial=partial)
+        both = matcher.match_ways(prepared, sources, targets, partial=partial, read=read_condensed)
         answers |= {number: Answer(*results) for number, results in zip(chosen, zip(*both))}
     return [answers[number] for number in range(len(jobs))]

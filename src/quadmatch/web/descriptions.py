@@ -8,7 +8,8 @@ from typing import Any
 from quadmatch.own_images.answer import read_schema
 
 INTRODUCTION = (
-    "Matches keypoints of two pictures under a quadratic constraint. Nothing that is sent is stored. "
+    "Matches keypoints of two pictures under a quadratic constraint. Nothing that is sent is stored; "
+    "features of the last pictures stay in memory. "
     'Every refusal is JSON: {"error": {"code", "message"}}.'
 )
 FILE = {"type": "string", "format": "binary"}

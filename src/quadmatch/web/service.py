@@ -59,7 +59,8 @@ class Service:
     def __init__(self, shelf: Shelf, limits: Limits) -> None:
         self.limits, self.shelf = limits, shelf
         first = shelf.loaded[shelf.first]
-        self.batcher = Batcher(first, largest=limits.batch, waiting=limits.clients, seconds=limits.seconds)
+        bounds = {"largest": limits.batch, "waiting": limits.clients, "memory": limits.features}
+        self.batcher = Batcher(first, seconds=limits.seconds, **bounds)
         self.pixels = Budget(limits.together)
         self.clients = 0
         self.matches = 0
@@ -75,6 +76,7 @@ class Service:
             "limits": limits,
             "examples": list_examples(),
             "batches": self.batcher.batches,
+            "pictures": {"convolved": self.batcher.recent.made, "found_again": self.batcher.recent.found},
         }
 
     async def show(self, request: Request) -> Response:

@@ -14,6 +14,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from quadmatch.datasets.pixels import read_pixels
+from quadmatch.own_images.recent import MEMORY
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 """Decoders that strangers' bytes may reach."""
@@ -40,6 +41,8 @@ class Limits:
     """Pairs that are matched together."""
     together: int = 160_000_000
     """Decoded pixels of all requests; further ones wait."""
+    features: int = MEMORY
+    """Bytes of features of the last pictures, which are found again by content; 0: none are kept."""
 
 
 class Refused(Exception):

@@ -1,4 +1,4 @@
-"""From what a head says to a permutation: Hungarian alone, or discrete Frank–Wolfe on both terms."""
+"""From what a head says to a permutation (Hungarian alone, or discrete Frank–Wolfe on both terms) and to results."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import math
 from dataclasses import replace
 from typing import Literal, get_args
 
+import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from quadmatch.graph import GraphPair
 from quadmatch.matching import Matching, Solution
+from quadmatch.result import MatchResult
 from quadmatch.solvers.linear.hungarian import hungarian
 from quadmatch.solvers.quadratic.frank_wolfe_hard import frank_wolfe_hard
 from quadmatch.solvers.quadratic.frank_wolfe_rounds import frank_wolfe_rounds
@@ -86,3 +89,35 @@ def limit_iterations(rows: int, columns: int) -> int:
     # Pairs so large are matched one by one (`prepared.ENTRIES`), so that no batch mate decides on this.
     share = min(1.0, LARGE / max(rows * columns, 1))
     return max(2, round(ITERATIONS * math.pow(share, 1.5)))
+
+
+def split_results(pairs: GraphPair, matching: Matching, solution: Solution) -> list[MatchResult]:
+    """The result of each pair of a batch, without its padding, as numpy arrays."""
+    results, assignment, surest = [], matching.assignment, find_surest(matching)
+    sizes = zip(pairs.source.sizes.tolist(), pairs.target.sizes.tolist())
+    for row, (nodes, others) in enumerate(sizes):
+        soft = assignment[row, :nodes, :others].cpu().numpy()
+        hard = solution.assignment[row, :nodes, :others].cpu().numpy()
+        chosen = np.argwhere(hard > 0.5)
+        results.append(
+            MatchResult(
+                pairs=chosen,
+                scores=soft[chosen[:, 0], chosen[:, 1]],
+                assignment=soft,
+                objective=float(solution.objective[row]),
+                iterations=int(solution.iterations[row]),
+                converged=bool(solution.converged[row]),
+                source=pairs.source.adjacency[row, :nodes, :nodes].cpu().numpy(),
+                target=pairs.target.adjacency[row, :others, :others].cpu().numpy(),
+                matchable=None if surest is None else float(surest[row]),
+            )
+        )
+    return results
+
+
+def find_surest(matching: Matching) -> Float[Tensor, " B"] | None:
+    """How sure the surest pair of nodes is, both of having a partner and of which; None where nodes do not say."""
+    if matching.matchable is None:
+        return None
+    sure = matching.gate().assignment.flatten(1)
+    return sure.amax(1) if sure.shape[1] else sure.new_zeros(len(sure))

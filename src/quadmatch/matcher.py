@@ -6,18 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from quadmatch.datasets.picture import Picture, pair_pictures
 from quadmatch.datasets.spans import add_whole
-from quadmatch.decode import decode, limit_iterations
+from quadmatch.decode import decode, limit_iterations, split_results
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.prepared import Prepared, Stored, pair_up, prepare
 from quadmatch.features.threads import evaluating
-from quadmatch.graph import GraphPair, PairBatch
+from quadmatch.graph import PairBatch
 from quadmatch.layers.quadratic_constraint import QuadraticStep
 from quadmatch.matching import Features, Matching, Solution
 from quadmatch.result import MatchResult
@@ -166,29 +164,6 @@ class Matcher(nn.Module):
                 matching = self.compare((read or self.features)(*stored), pairs)
                 for found, constraint in zip(results, ways):
                     solution = self.decode(matching, pairs, partial=partial, constraint=constraint)
-                    assignment = (matching if constraint else matching.release()).assignment
-                    found += split_results(pairs.pairs, assignment, solution)
+                    used = matching if constraint else matching.release()
+                    found += split_results(pairs.pairs, used, solution)
         return results
-
-
-def split_results(pairs: GraphPair, assignment: Float[Tensor, "B N M"], solution: Solution) -> list[MatchResult]:
-    """The result of each pair of a batch, without its padding, as numpy arrays."""
-    results = []
-    sizes = zip(pairs.source.sizes.tolist(), pairs.target.sizes.tolist())
-    for row, (nodes, others) in enumerate(sizes):
-        soft = assignment[row, :nodes, :others].cpu().numpy()
-        hard = solution.assignment[row, :nodes, :others].cpu().numpy()
-        chosen = np.argwhere(hard > 0.5)
-        results.append(
-            MatchResult(
-                pairs=chosen,
-                scores=soft[chosen[:, 0], chosen[:, 1]],
-                assignment=soft,
-                objective=float(solution.objective[row]),
-                iterations=int(solution.iterations[row]),
-                converged=bool(solution.converged[row]),
-                source=pairs.source.adjacency[row, :nodes, :nodes].cpu().numpy(),
-                target=pairs.target.adjacency[row, :others, :others].cpu().numpy(),
-            )
-        )
-    return results

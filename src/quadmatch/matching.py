@@ -14,8 +14,6 @@ from quadmatch.graph import Batch, GraphPair
 
 LOCAL, EDGE = "relu4_2", "relu5_1"
 """The layers whose read-outs the papers use, for a node and for the edges at it."""
-TRAINED, UNTRAINED = "trained ", "untrained "
-"""What names of read-outs begin with where there are two of each, for `Features.choose`."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,6 @@ class Features(Batch):
     def join(self) -> Float[Tensor, "B N C"]:
         """All read-outs of a node one after the other."""
         return torch.cat(list(self.maps.values()), -1)
-
-    def choose(self, start: str) -> Features:
-        """Only the read-outs whose names begin like this, without that beginning."""
-        chosen = {name.removeprefix(start): rows for name, rows in self.maps.items() if name.startswith(start)}
-        return replace(self, maps=chosen)
 
     def select(self, objects: Int[Tensor, " P"], nodes: Int[Tensor, "P K"]) -> Features:
         """Rows `objects`, of each the nodes `nodes`; a negative node index gives a row of zeros."""

@@ -39,6 +39,8 @@ class MatchResult:
     target: Shaped[Array, "M M"] | None = field(default=None, repr=False)
     names: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     """Names of the nodes of graphs "a" (the source) and "b", where what was given has some."""
+    matchable: float | None = None
+    """How probable it is that the two have anything in common, from 0 to 1; None where the method does not say."""
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -60,6 +62,8 @@ class MatchResult:
             "iterations": self.iterations,
             "converged": self.converged,
         }
+        if self.matchable is not None:
+            content["matchable"] = self.matchable
         if assignment:
             content["assignment"] = to_numpy(self.assignment).tolist()
         return content

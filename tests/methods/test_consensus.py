@@ -1,24 +1,33 @@
-"""The default matcher: a trained head and the untrained read-outs, from one pass over an image."""
+"""The default matcher: a trained head and the untrained read-outs."""
 
 import torch
 from random_pairs import make_features, random_pair
-from vgg_scene import SIZE, make_scene, make_state
 
 import quadmatch.methods.consensus as consensus
 from quadmatch import Features, Graph, GraphPair
 from quadmatch.delaunay import delaunay
-from quadmatch.features.levels import build_extractor
-from quadmatch.features.twin import TwinFeatures
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
-from quadmatch.matching import TRAINED, UNTRAINED, Matching
+from quadmatch.matching import Matching
 from quadmatch.methods import METHODS
 from quadmatch.methods.consensus import SHARE, Consensus
 from quadmatch.methods.dot_product import DotProduct
 
 
 def widen(first: Features, second: Features) -> Features:
-    maps = {TRAINED + name: rows for name, rows in first.maps.items()}
-    return Features(maps | {UNTRAINED + name: rows for name, rows in second.maps.items()}, first.whole)
+    """What `Apart` reads, beside what the untrained half does."""
+    return Features({f"own {name}": rows for name, rows in first.maps.items()} | second.maps, first.whole)
+
+
+class Apart(torch.nn.Module):
+    """A head that reads features of its own."""
+
+    def __init__(self, head: torch.nn.Module) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
+        own = [make_features(one.maps["own relu4_2"], one.maps["own relu5_1"], one.whole) for one in (source, target)]
+        return self.head(pair, *own)
 
 
 def make_sides(seed: int, sharp: float) -> tuple[Features, Features, torch.Tensor]:
@@ -42,7 +51,7 @@ def test_whoever_is_sure_decides() -> None:
             (widen(sure, flat), widen(sure_target, flat_target)),
             (widen(flat, sure), widen(flat_target, sure_target)),
         ):
-            found = Consensus(DotProduct(temperature=0.03))(pair, source, target)
+            found = Consensus(Apart(DotProduct(temperature=0.03)))(pair, source, target)
             assert torch.equal(found.assignment.argmax(-1)[0], truth.double().argmax(-1)[0])
             assert (found.assignment.sum(-1) <= 1 + 1e-4).all()
 
@@ -81,11 +90,8 @@ def test_structure_decides_between_two_that_are_sure(monkeypatch) -> None:
 def test_halves_go_to_their_own() -> None:
     pair, source, target = random_pair(5, 6, seed=3)
     _, other, other_target = random_pair(5, 6, seed=4)
-    wide = widen(source, other)
-    for start, own in ((TRAINED, source), (UNTRAINED, other)):
-        assert torch.equal(wide.choose(start).join(), own.join())
     head = DotProduct()
-    found = Consensus(head, temperature=0.1)(pair, wide, widen(target, other_target))
+    found = Consensus(Apart(head), temperature=0.1)(pair, widen(source, other), widen(target, other_target))
     expected = torch.lerp(head(pair, source, target).assignment, head(pair, other, other_target).assignment, SHARE)
     assert torch.allclose(found.assignment, expected)
     assert torch.equal(found.structure_source, pair.source.adjacency)
@@ -96,25 +102,8 @@ def test_release_takes_the_heads_constraint_out() -> None:
     head = METHODS["dgm2"](width=8, channels=16).eval()
     both = Consensus(QuadraticConstraint(head)).eval()
     with torch.no_grad():
-        found = both(pair, widen(source, source), widen(target, target))
+        found = both(pair, source, target)
         free = head(pair, source, target).assignment
         plain = both.plain(pair, source, target).assignment
     assert torch.allclose(found.release().assignment, torch.lerp(free, plain, SHARE))
     assert not torch.allclose(found.assignment, torch.lerp(free, plain, SHARE))
-
-
-def test_twin_reads_both_networks_from_one_pass() -> None:
-    state = make_state()
-    trained = build_extractor("local", weights=state, precision="float32,channels_last,1", size=SIZE)
-    plain = build_extractor("local", weights=state, precision="float32,channels_last,1", size=SIZE)
-    with torch.no_grad():
-        for parameter in trained.network.parameters():
-            parameter.mul_(1.1).add_(0.01)
-    twin = TwinFeatures(trained)
-    assert twin.key == plain.key
-    images, points = make_scene()
-    with torch.no_grad():
-        both, first, second = (one.compute(images, points) for one in (twin, trained, plain))
-    for start, own in ((TRAINED, first), (UNTRAINED, second)):
-        assert torch.equal(both.choose(start).join(), own.join())
-    assert not torch.allclose(first.local, second.local)

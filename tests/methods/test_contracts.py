@@ -15,7 +15,6 @@ from quadmatch.decode import decode
 from quadmatch.layers.affinity import BilinearAffinity
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
 from quadmatch.losses import LOSSES
-from quadmatch.matching import TRAINED, UNTRAINED
 from quadmatch.methods import METHODS
 from quadmatch.methods.consensus import Consensus
 from quadmatch.solvers.linear.sinkhorn import sinkhorn
@@ -53,24 +52,7 @@ HEADS["constraint residual"] = lambda: QuadraticConstraint(
 HEADS["constraint logits"] = lambda: QuadraticConstraint(PlainHead(), unary="logits", temperature=0.9)
 
 
-class BothHalves(torch.nn.Module):
-    """The consensus on features that are the trained half and the untrained one at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.both = Consensus(HEADS["qc-dgm1"]())
-
-    def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
-        wide = [
-            Features(
-                {start + name: rows for start in (TRAINED, UNTRAINED) for name, rows in one.maps.items()}, one.whole
-            )
-            for one in (source, target)
-        ]
-        return self.both(pair, *wide)
-
-
-HEADS["consensus"] = BothHalves
+HEADS["consensus"] = lambda: Consensus(HEADS["qc-dgm1"]())
 every_head = pytest.mark.parametrize("name", HEADS)
 
 

@@ -36,6 +36,11 @@ TABLES = {
         draw_iterations,
     ],
     "docs/own-images.md": [draw_scores],
+    "docs/beyond.md": [
+        partial(draw_methods, "beyond", "Pascal VOC, validation, accuracy"),
+        partial(draw_methods, "beyond-f1", "Pascal VOC, validation, F1 of all keypoints"),
+        partial(draw_compared, "beyond"),
+    ],
 }
 FIGURE = re.compile(r"\b\d\d\.\d")
 

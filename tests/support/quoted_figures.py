@@ -209,14 +209,14 @@ SCENES = {
 
 def draw_photographs() -> str:
     """Each cell has the accuracy with the constraint and without it."""
-    rows = {row["name"]: row for row in read("benchmarks/results/2026-11-16T105227")["rows"]}
-    heading = ["accuracy in %, with the constraint / without", "`default`", "`qcdgm2-voc`", "`vgg16`", "SIFT"]
+    rows = {row["name"]: row for row in read("benchmarks/results/2026-11-17T231939")["rows"]}
+    heading = ["accuracy in %, with the constraint / without", "`default`", "`qcattention-voc`", "`vgg16`", "SIFT"]
     whole = read("results/default-voc-validation")["mean"]["accuracy"]
-    trained = read("src/quadmatch/models/qcdgm2-voc")["trained"]["best"]["accuracy"]
+    trained = read("results/qcattention-voc-validation")["mean"]["accuracy"]
     kind = "same kind: Pascal VOC validation, intersection, 100 pairs a class (list `fe29ad894f9b2c6e`)"
     lines = [[kind, f"{whole:.1f}", f"{trained:.1f}", "", ""]]
     for name, words in SCENES.items():
-        found = [rows[f"{name}, model {model}: % right beside SIFT"] for model in ("default", "qcdgm-voc", "vgg16")]
+        found = [rows[f"{name}, model {model}: % right beside SIFT"] for model in ("default", "qcattention-voc", "vgg16")]
         cells = [f"{one['ours']:.1f} / {one['without_the_constraint']:.1f}" for one in found]
         lines.append([words, *cells, f"{found[0]['peer']:.1f}"])
     return draw(heading, *lines)

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from quadmatch.decode import LARGE, decode
 from quadmatch.graph import GraphPair
-from quadmatch.matching import TRAINED, UNTRAINED, Features, Matching
+from quadmatch.matching import Features, Matching
 from quadmatch.methods.dot_product import DotProduct
 
-SHARE = 0.4
+SHARE = 0.25
 """Of the untrained assignment in the mean."""
 ALIKE = (0.3, 0.6)
 """Mean likeness of the untrained match, of at most 2, at which it begins to be taken for the same thing, and is."""
@@ -24,14 +24,14 @@ HEAD_WEIGHT, PLAIN_WEIGHT = 0.05, 0.1
 
 
 class Consensus(nn.Module):
-    """`X = (1 − t)·(0.6 X_head + 0.4 X_plain) + t·X_untrained` on the graphs as they are.
+    """`X = (1 − t)·(0.75 X_head + 0.25 X_plain) + t·X_untrained` on the graphs as they are.
 
     A head that learned categories knows parts of things of one kind, and little of a thing that it never
     saw; the untrained read-outs know the same thing again, and little of kinds. An assignment is sharp
     where its maker is sure and flat where not, so that their mean follows whoever knows. Where the two
     disagree on a pair, the graphs decide: two views of the same thing have most edges in common, so the
     untrained match is trusted (t, from 0 to 1) as far as its keypoints look alike and it keeps more edges
-    than the head's does. The names of features begin with `trained` or `untrained` (`TwinFeatures`).
+    than the head's does. Both read the same frozen features, of which the untrained half compares two layers.
     """
 
     def __init__(self, head: nn.Module, *, temperature: float = 0.03) -> None:
@@ -42,8 +42,7 @@ class Consensus(nn.Module):
 
     def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
         """The consensus; unconstrained, it is the mean of both halves without any constraint."""
-        learned: Matching = self.head(pair, source.choose(TRAINED), target.choose(TRAINED))
-        source, target = source.choose(UNTRAINED), target.choose(UNTRAINED)
+        learned: Matching = self.head(pair, source, target)
         plain: Matching = self.plain(pair, source, target)
         untrained: Matching = self.untrained(pair, source, target)
         mean = torch.lerp(learned.assignment, plain.assignment, SHARE)

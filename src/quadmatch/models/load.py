@@ -24,9 +24,9 @@ MODELS = Path(__file__).resolve().parent
 ALIASES = "aliases.json"
 UNTRAINED = "vgg16"
 DEFAULT = "default"
-TRAINED = "qcdgm-voc"
+TRAINED = "qcattention-voc"
 """The trained model that the default one is made of."""
-DOUBT = 0.4
+DOUBT = 0.2
 """Threshold of its partial matches: about as much precision as recall on warps of the training photographs."""
 FORMAT = 1
 
@@ -111,19 +111,15 @@ def build_default(precision: str | None = None) -> Matcher:
 
     Where no trained model ships, the untrained one alone.
     """
-    from quadmatch.features.levels import LocalFeatures
-    from quadmatch.features.twin import TwinFeatures
     from quadmatch.layers.quadratic_constraint import QuadraticConstraint
     from quadmatch.matcher import Matcher
-    from quadmatch.methods.consensus import Consensus
+    from quadmatch.methods.consensus import HEAD_WEIGHT, Consensus
 
     if TRAINED not in list_models():
         return build_untrained(precision)
     trained = load(TRAINED, precision=precision)
-    assert isinstance(trained.features, LocalFeatures)
     head = QuadraticConstraint(trained.head, trained.constraint) if trained.constraint else trained.head
-    features, decoding = TwinFeatures(trained.features), trained.decoding
-    return Matcher(features, Consensus(head), decoding=decoding, threshold=DOUBT).eval()
+    return Matcher(trained.features, Consensus(head), decoding={"weight": HEAD_WEIGHT}, threshold=DOUBT).eval()
 
 
 def load_run(folder: Path, precision: str | None = None) -> Matcher:

@@ -62,6 +62,8 @@ def describe_match(result: MatchResult, a: Picture, b: Picture, settings: Settin
     }
     for letter, picture in (("a", a), ("b", b)):
         content |= _describe_picture(picture, letter)
+    if result.matchable is not None:
+        content["matchable"] = round(result.matchable, 6)
     doubt = compare_spans(a, b)
     return content | {"warnings": [*a.warnings, *b.warnings, *([doubt] if doubt else [])]}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quadmatch.reproduce import losses, scores, voc, willow
+from quadmatch.reproduce import beyond, losses, scores, voc, willow
 from quadmatch.reproduce.figures import DRAWN, MEASURED
 from quadmatch.reproduce.items import Figure, Table
 
@@ -18,10 +18,14 @@ ITEMS: dict[str, Table | Figure] = {
     "scores": scores.FIGURE,
     "ablation": voc.ABLATION,
     "losses": losses.FIGURE,
+    "beyond-willow": beyond.WILLOW,
+    "beyond-ladder": beyond.LADDER,
     "willow-pretrained": willow.PRETRAINED,
     "voc-constraint": voc.CONSTRAINT,
     "voc": voc.TABLE,
     "voc-f1": voc.F1,
+    "beyond": beyond.ACCURACY,
+    "beyond-f1": beyond.ALL_KEYPOINTS,
 }
 """All that `quadmatch reproduce` knows, by name, what gives results early first: `all` makes them in this order.
 

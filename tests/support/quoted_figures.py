@@ -216,7 +216,9 @@ def draw_photographs() -> str:
     kind = "same kind: Pascal VOC validation, intersection, 100 pairs a class (list `fe29ad894f9b2c6e`)"
     lines = [[kind, f"{whole:.1f}", f"{trained:.1f}", "", ""]]
     for name, words in SCENES.items():
-        found = [rows[f"{name}, model {model}: % right beside SIFT"] for model in ("default", "qcattention-voc", "vgg16")]
+        found = [
+            rows[f"{name}, model {model}: % right beside SIFT"] for model in ("default", "qcattention-voc", "vgg16")
+        ]
         cells = [f"{one['ours']:.1f} / {one['without_the_constraint']:.1f}" for one in found]
         lines.append([words, *cells, f"{found[0]['peer']:.1f}"])
     return draw(heading, *lines)

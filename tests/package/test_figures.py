@@ -32,6 +32,7 @@ TABLES = {
         partial(draw_methods, "willow", "Willow, test, one seed, accuracy"),
         partial(draw_compared, "willow"),
         draw_gains,
+        partial(draw_methods, "voc-reduced", "Pascal VOC, validation, 150 steps, one seed, accuracy"),
     ],
     "docs/own-images.md": [draw_scores],
 }

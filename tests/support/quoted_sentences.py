@@ -67,7 +67,7 @@ def draw_gains() -> str:
 
 
 def draw_pretrained() -> str:
-    plain = [find_row("willow", "qc-DGM1"), find_row("willow-constraint-box", "qc-DGM2")]
+    plain = [find_row("willow-constraint", "qc-DGM1"), find_row("willow-constraint-box", "qc-DGM2")]
     after = [find_row("willow-pretrained", f"qc-DGM{number} after VOC") for number in (1, 2)]
     return (
         f"qc-DGM₁ {after[0]:.1f}, as without it ({plain[0]:.1f}); qc-DGM₂, which has the frame of the box alone there,"
@@ -91,7 +91,7 @@ def draw_batches() -> str:
 
 
 def draw_distinct() -> str:
-    found, rows = read("results/qcdgm1-willow-distinct"), read("results/willow")["rows"]["qc-DGM1"]["mean"]
+    found, rows = read("results/qcdgm1-willow-distinct"), read("results/willow-constraint")["rows"]["qc-DGM1"]["mean"]
     return (
         f"has {found['classes']['Car']['accuracy']:.1f} on cars and {found['mean']['accuracy']:.1f} on all classes"
         f" (seed 0, trained at commit b6018d5, `results/qcdgm1-willow-distinct.json`); with them five seeds have"

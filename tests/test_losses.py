@@ -175,7 +175,7 @@ def test_gradients(name, shape):
     assert torch.autograd.gradcheck(compute, inputs)
 
 
-@pytest.mark.parametrize("name", FACTORIES.keys() - {"contrastive"})
+@pytest.mark.parametrize("name", [name for name in FACTORIES if name != "contrastive"])
 def test_earlier_layers_count_as_much_as_asked(name):
     pair = collate([_pair((4, 5), 1)])
     matching = _matching(pair, 3, earlier=2)

@@ -31,7 +31,7 @@ TABLES = {
     "docs/models.md": [draw_photographs],
     "docs/results.md": [
         partial(draw_methods, "willow", "Willow, test, one seed, accuracy"),
-        partial(draw_compared, "willow"),
+        partial(draw_compared, "willow", "voc-reduced"),
         draw_gains,
         draw_iterations,
         partial(draw_methods, "voc-reduced", "Pascal VOC, validation, 150 steps, one seed, accuracy"),

@@ -174,7 +174,7 @@ def test_a_quick_look_is_kept_apart(invoke, tiny, tmp_path) -> None:
 def test_names_of_runs_and_wrong_names(invoke) -> None:
     settings = Settings(Path(), changes=("training.threads=2", 'data.protocol="inclusion"'))
     assert name_run(Row("a_voc"), 3, settings) == "a_voc-protocol=inclusion-seed3"
-    for words, reason in ((["none"], "one of willow"), (["tiny", "--row", "x"], "no row 'x'")):
+    for words, reason in ((["none"], "must be one of"), (["tiny", "--row", "x"], "no row 'x'")):
         done = invoke(*words)
         assert done.exit_code == 1
         assert reason in str(done.exception)

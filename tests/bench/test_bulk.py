@@ -20,6 +20,7 @@ def test_pictures_are_paired_in_a_ring(tmp_path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.ray
 def test_workers_are_compared_on_the_same_work(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     fit(tiny_experiment(write_tiny(tmp_path), ["training.steps=1"]), tmp_path / "run", say=lambda _: None, board=False)

@@ -96,6 +96,7 @@ class Once:
             self.action()
 
 
+@pytest.mark.ray
 def test_two_machines_write_what_one_process_writes(pairs, expected, nodes, tmp_path) -> None:
     report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)))
     assert (tmp_path / "m.jsonl").read_bytes() == expected
@@ -104,6 +105,7 @@ def test_two_machines_write_what_one_process_writes(pairs, expected, nodes, tmp_
     assert [row for row, _ in report.errors] == [BROKEN]
 
 
+@pytest.mark.ray
 def test_a_worker_that_is_killed(pairs, expected, nodes, tmp_path) -> None:
     killed = Once(lambda: list_workers()[0].kill())
     report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), killed)
@@ -112,12 +114,14 @@ def test_a_worker_that_is_killed(pairs, expected, nodes, tmp_path) -> None:
     assert report.prepared >= PICTURES
 
 
+@pytest.mark.ray
 def test_little_memory_makes_pictures_anew(pairs, expected, nodes, tmp_path) -> None:
     report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address, 1)), memory=0)
     assert (tmp_path / "m.jsonl").read_bytes() == expected
     assert report.prepared > PICTURES
 
 
+@pytest.mark.ray
 def test_a_machine_that_is_removed(pairs, expected, nodes, tmp_path) -> None:
     other = next(node for node in nodes.list_all_nodes() if node is not nodes.head_node)
     removed = Once(lambda: nodes.remove_node(other, allow_graceful=False))
@@ -126,6 +130,7 @@ def test_a_machine_that_is_removed(pairs, expected, nodes, tmp_path) -> None:
     assert (tmp_path / "m.jsonl").read_bytes() == expected
 
 
+@pytest.mark.ray
 def test_workers_that_die_at_once(pairs, nodes, tmp_path) -> None:
     fatal = lambda name, precision: os._exit(3)  # noqa: E731
     with pytest.raises(ClusterError, match="4 workers in a row died before they did anything"):
@@ -161,6 +166,7 @@ run(Path({pairs!r}), Path({out!r}), match_on_ray(Cluster(workers=2)), hold)
 
 
 @pytest.mark.slow
+@pytest.mark.ray
 def test_the_driver_is_killed_and_started_again(pairs, expected, tmp_path) -> None:
     out = tmp_path / "m.jsonl"
     places = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
@@ -186,6 +192,7 @@ def invoke(pairs: Path, out: Path, *words: object):
     return CliRunner().invoke(app, [*chosen, *map(str, words)])
 
 
+@pytest.mark.ray
 def test_the_command_says_what_was_computed(pairs, expected, nodes, tmp_path) -> None:
     done = invoke(pairs, tmp_path / "m.jsonl", "--engine", "ray", "--address", nodes.address, "--workers", 1)
     assert done.exit_code == 1

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from live_processes import lives
 from same_runs import assert_same
 from tiny_experiment import tiny_experiment, write_experiment, write_tiny
 
@@ -103,7 +104,7 @@ def test_a_folder_that_cannot_be_written(tiny, tmp_path) -> None:
     assert process.returncode == 1
     assert "Not a directory" in output
     assert "Traceback" not in output
-    assert not any(one.is_running() for one in ranks)
+    assert not any(lives(one) for one in ranks)
     assert [one.name for one in tmp_path.iterdir()] == ["tiny.toml"]
 
 
@@ -116,7 +117,7 @@ def test_a_rank_that_dies_at_once(tiny, tmp_path) -> None:
     assert process.returncode == 1
     assert "error: rank 1 of 2 ended with exit code -9, and all with it" in output
     assert "Traceback" not in output
-    assert not any(one.is_running() for one in ranks)
+    assert not any(lives(one) for one in ranks)
     assert [one.name for one in tmp_path.iterdir()] == ["tiny.toml"]
 
 
@@ -142,8 +143,8 @@ def test_ranks_killed_at_random_moments(tiny, tmp_path) -> None:
     wait_for_progress(process, killed)
     # Those who train do not outlive the one who would start them again.
     process.send_signal(signal.SIGKILL)
-    psutil.wait_procs(ranks, timeout=60)
-    assert not any(one.is_running() for one in ranks)
+    psutil.wait_procs(ranks, timeout=200)  # Who has not met the others yet waits for them a minute.
+    assert not any(lives(one) for one in ranks)
     finish(process)
     assert not read_state(killed)["finished"]
     hold.unlink()

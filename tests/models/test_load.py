@@ -239,7 +239,7 @@ def test_what_ships_loads_and_is_small() -> None:
     aliases = read_aliases()
     shipped_cards = [path for path in shipped.MODELS.glob("*.json") if path.name != "aliases.json"]
     assert set(aliases.values()) <= {"vgg16", *(path.stem for path in shipped_cards)}
-    assert sum(path.stat().st_size for path in shipped.MODELS.glob("*.safetensors")) <= 60 * 10**6
+    assert sum(path.stat().st_size for path in shipped.MODELS.glob("*.safetensors")) <= 80 * 10**6
     for path in shipped_cards:
         card = read_card(path)
         assert card["name"] == path.stem

@@ -121,7 +121,7 @@ def test_a_picture_that_may_not_be_read_does_not_stop_the_rest(store, tmp_path) 
     done = run(pairs, out)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert done.exit_code == 1
-    assert f"row 1: image: cannot read {store}/closed/0.png?…: the storage refuses it" in done.output
+    assert f"row 1: side a: image: cannot read {store}/closed/0.png?…: the storage refuses it" in done.output
     assert "error" in lines[0]
     assert lines[1]["image_a"] == f"{data}/0.png?…"
     assert SECRET not in done.output + out.read_text()

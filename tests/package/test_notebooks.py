@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -16,14 +17,16 @@ every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: pat
 
 
 @pytest.fixture(scope="module")
-def hooks() -> ModuleType:
+def hooks() -> Iterator[ModuleType]:
     """What builds the site's pages, which is no part of the package."""
     spec = importlib.util.spec_from_file_location("site_hooks", DOCS / "site_hooks.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS)  # as mkdocs does
+        spec.loader.exec_module(module)
+        yield module
 
 
 def test_both_are_there() -> None:

@@ -20,7 +20,7 @@ from quadmatch.matching import Matching
 from quadmatch.reproduce import ITEMS, examples, inside, iterations, loss_surface, outliers
 from quadmatch.reproduce.anatomy import Anatomy
 from quadmatch.reproduce.figures import DRAWN, MEASURED
-from quadmatch.reproduce.items import Figure, Row, Settings
+from quadmatch.reproduce.items import Figure, Output, Row, Settings
 from quadmatch.reproduce.making import choose_item, reproduce_item, write_output
 from quadmatch.result import MatchResult
 
@@ -52,9 +52,9 @@ def test_every_figure_is_found_by_its_name() -> None:
 
 
 def test_what_a_figure_shows_can_be_chosen(tmp_path, monkeypatch) -> None:
-    shown = []
-    monkeypatch.setattr(outliers, "make_outliers", lambda fields, settings: shown.append(fields))
-    monkeypatch.setattr(iterations, "make_iterations", lambda methods, *rest: shown.append(list(methods)))
+    shown, nothing = [], Output("", "", [], {})
+    monkeypatch.setattr(outliers, "make_outliers", lambda fields, settings: shown.append(fields) or nothing)
+    monkeypatch.setattr(iterations, "make_iterations", lambda methods, *rest: shown.append(list(methods)) or nothing)
     monkeypatch.setattr("quadmatch.reproduce.making.write_output", lambda *given: None)
     for name, rows in (("outliers", ["willow"]), ("outliers", None), ("iterations", ["GMN"])):
         reproduce_item(name, choose_item(name, rows), Settings(tmp_path))

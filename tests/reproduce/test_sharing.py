@@ -53,6 +53,7 @@ def count_entries(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.ray
 def test_a_table_made_on_ray_is_that_of_one_process(table, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     trained = replace(table, rows={label: row for label, row in table.rows.items() if row.experiment})

@@ -32,12 +32,13 @@ def place(tmp_path, monkeypatch):
     for side in "ab":
         Image.fromarray(draw_pixels()).save(f"{side}.jpg")
         Path(f"{side}.json").write_text(json.dumps(POINTS.tolist()))
+        Path(f"{side}.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in POINTS.tolist()))
     heading = "image_a,points_a,image_b,points_b,box_a,box_b"
     Path("pairs.csv").write_text(f'{heading}\na.jpg,a.json,b.jpg,b.json,"1,2,40,40",\n')
 
 
 def test_commands_run_and_write_what_they_say() -> None:
-    assert len(COMMANDS) == 3
+    assert len(COMMANDS) == 5
     for command in COMMANDS:
         done = CliRunner().invoke(app, shlex.split(command)[1:])
         assert done.exit_code == 0, done.output

@@ -10,6 +10,7 @@ import sys
 import httpx
 import psutil
 import pytest
+from live_processes import lives
 from web_server import start_workers, wait_until
 
 
@@ -28,13 +29,13 @@ def test_a_worker_that_dies_is_replaced_and_none_is_left_at_the_end() -> None:
         assert len(before) == 2
         before[0].kill()
         assert ask(address) == 200  # by the other one
-        wait_until(lambda: len(list_workers(process)) == 2 and not before[0].is_running())
+        wait_until(lambda: len(list_workers(process)) == 2 and not lives(before[0]))
         assert "exit code -9; another takes its place" in process.stdout.readline()
         after = list_workers(process)
         assert ask(address) == 200
         process.terminate()
         assert process.wait(60) == 0
-        assert not any(one.is_running() for one in after)
+        assert not any(lives(one) for one in after)
     with pytest.raises(httpx.ConnectError):
         ask(address)
 
@@ -44,7 +45,7 @@ def test_workers_end_when_their_parent_is_killed() -> None:
         workers = list_workers(process)
         os.kill(process.pid, signal.SIGKILL)
         process.wait(60)
-        wait_until(lambda: not any(one.is_running() for one in workers))
+        wait_until(lambda: not any(lives(one) for one in workers))
 
 
 def test_a_worker_that_cannot_serve_is_one_line() -> None:

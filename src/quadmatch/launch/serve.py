@@ -31,7 +31,7 @@ def deploy(make: Callable[[], FastAPI], workers: int = 1) -> Any:
     try:
         from ray import serve
     except ImportError as error:
-        raise ImportError(f"Ray Serve needs {error.name}: pip install 'quadmatch[web,images,ray]'") from None
+        raise ImportError(f"Ray Serve needs {error.name}: pip install 'ray[serve]' fastapi python-multipart") from None
 
     # More requests than a worker may have in hand: it is the worker that says when to come back.
     made = serve.deployment(

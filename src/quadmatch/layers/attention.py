@@ -37,7 +37,7 @@ class GeometricBias(nn.Module):
         """What is added to the attention of each node to each other."""
         both = graph.mask[:, :, None] & graph.mask[:, None, :]
         bias: Tensor = map_nodes(self.layers, relate_nodes(graph).flatten(1, 2), both.flatten(1))
-        return bias.view(*both.shape, -1).movedim(-1, 1)
+        return bias.view(*both.shape, bias.shape[-1]).movedim(-1, 1)
 
 
 class Attention(nn.Module):
@@ -70,7 +70,8 @@ class Attention(nn.Module):
         return map_nodes(self.output, (weights @ value).transpose(1, 2).flatten(2), mask)
 
     def _split(self, nodes: Float[Tensor, "B N C"]) -> Float[Tensor, "B H N D"]:
-        return nodes.view(*nodes.shape[:2], self.heads, -1).transpose(1, 2)
+        batch, count, width = nodes.shape
+        return nodes.view(batch, count, self.heads, width // self.heads).transpose(1, 2)
 
 
 class AttentionLayer(nn.Module):

@@ -98,7 +98,9 @@ def test_quadratic_assignment_ends(method: str):
 )
 def test_ctrl_c_ends_a_long_search(call: str):
     program = textwrap.dedent(f"""
+        import signal
         import numpy as np, quadmatch as qm
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a script starts in the background
         a, b = np.random.default_rng(0).random((2, 60, 60))
         np.fill_diagonal(a, 0), np.fill_diagonal(b, 0)
         qm.match_graphs(a, b), qm.quadratic_assignment(a, b, options={{"starts": 1}})

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import httpx
 import psutil
@@ -16,7 +17,11 @@ from web_server import start_workers, wait_until
 
 def list_workers(process) -> list[psutil.Process]:
     """The processes that serve: what multiprocessing itself starts is left out."""
-    return [one for one in psutil.Process(process.pid).children() if "spawn_main" in " ".join(one.cmdline())]
+    found = []
+    for one in psutil.Process(process.pid).children():
+        with suppress(psutil.Error):  # one that has just ended
+            found += [one] if "spawn_main" in " ".join(one.cmdline()) else []
+    return found
 
 
 def ask(address) -> int:

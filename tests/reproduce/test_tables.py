@@ -146,6 +146,20 @@ def test_an_unfinished_run_goes_on(invoke, tiny, table, tmp_path, monkeypatch) -
         train(replace(row, changes=("data.split=trainval",)), 0, "validation", settings)
 
 
+def test_what_a_row_goes_on_from_is_trained_first(invoke, tiny, table, tmp_path, monkeypatch) -> None:
+    first = Row(str(tiny / "small.toml"))
+    longer = Row(first.experiment, changes=("training.steps=12",), after=first)
+    monkeypatch.setitem(ITEMS, "tiny", replace(table, rows={"longer": longer}, compared=()))
+    done = invoke("tiny", "--root", tiny / "data", "--out", tmp_path, "--seeds", 1)
+    assert done.exit_code == 0, done.output
+    runs = tmp_path / "runs"
+    run = read_run(runs / "small-steps=12-seed0").experiment.training
+    assert run.start == (runs / "small-seed0").as_posix()
+    assert run.seed == read_run(runs / "small-seed0").experiment.training.seed + 1
+    assert read_state(runs / "small-seed0")["finished"]
+    assert "training" not in invoke("tiny", "--root", tiny / "data", "--out", tmp_path, "--seeds", 1).output
+
+
 def test_folds_are_trained_on_the_others_and_tested_once_each(invoke, tiny, table, tmp_path, monkeypatch) -> None:
     folds = replace(table, folds=2, rows={"ours": table.rows["ours"]})
     monkeypatch.setitem(ITEMS, "tiny", folds)

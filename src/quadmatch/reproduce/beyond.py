@@ -8,14 +8,17 @@ from quadmatch.reproduce.voc import F1, TABLE
 
 EXPERIMENT = "qcattention_voc"
 NAME = "qc-attention"
+SHIPPED = Row("qcattention_voc_longer", after=Row(EXPERIMENT))
+"""In two runs: the second goes on where the first ended."""
 
 ACCURACY = replace(
     TABLE,
     about="the strongest head here on Pascal VOC's validation split, with the constraint and without",
     split="validation",
     rows={
-        NAME: Row(EXPERIMENT),
-        f"{NAME}, only used without": Row(EXPERIMENT, constraint=False),
+        NAME: SHIPPED,
+        f"{NAME}, only used without": replace(SHIPPED, constraint=False),
+        f"{NAME}, the first run": Row(EXPERIMENT),
         "qcdgm2-voc as shipped": Row(model="qcdgm2-voc", paper="qc-DGM2"),
     },
     compared=((NAME, f"{NAME}, only used without"), (NAME, "qcdgm2-voc as shipped")),
@@ -27,8 +30,8 @@ ALL_KEYPOINTS = replace(
     split="validation",
     pairs=100,
     rows={
-        f"{NAME}, partial": Row(EXPERIMENT, partial=True),
-        f"{NAME}, forced": Row(EXPERIMENT),
+        f"{NAME}, partial": replace(SHIPPED, partial=True),
+        f"{NAME}, forced": SHIPPED,
         "qcdgm2-voc as shipped, partial": Row(model="qcdgm2-voc", partial=True, paper="qc-DGM2"),
         "qcdgm2-voc as shipped, forced": Row(model="qcdgm2-voc", paper="qc-DGM2"),
     },

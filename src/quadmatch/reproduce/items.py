@@ -79,6 +79,8 @@ class Row:
     """Keywords of `decode` in place of the model's own."""
     paper: str | None = None
     """The paper's row that it stands beside, by its name in published.toml."""
+    after: Row | None = None
+    """What is trained before it, whose parameters its training begins with."""
 
     def __post_init__(self) -> None:
         if (self.experiment is None) == (self.model is None):

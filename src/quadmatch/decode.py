@@ -119,5 +119,6 @@ def find_surest(matching: Matching) -> Float[Tensor, " B"] | None:
     """How sure the surest pair of nodes is, both of having a partner and of which; None where nodes do not say."""
     if matching.matchable is None:
         return None
-    sure = matching.gate().assignment.flatten(1)
+    source, target = (logits.sigmoid() for logits in matching.matchable)
+    sure = (matching.assignment * source[:, :, None] * target[:, None, :]).flatten(1)
     return sure.amax(1) if sure.shape[1] else sure.new_zeros(len(sure))

@@ -70,7 +70,7 @@ class Matcher(nn.Module):
         outliers have as well, should not hold a pair that its two nodes speak against.
         """
         used = matching if constraint else matching.release()
-        used = used.gate() if partial else used
+        used = used.doubt() if partial else used
         options: dict[str, Any] = {"iterations": limit_iterations(*batch.pairs.truth.shape[1:])}
         options |= UNCONSTRAINED if self.decoding is None or not constraint else self.decoding
         solution = decode(used, batch.pairs.mask, threshold=self.threshold if partial else None, **options)

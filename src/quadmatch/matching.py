@@ -95,6 +95,8 @@ class Matching(Batch):
     """The assignment before the quadratic constraint; None where there was no constraint."""
     matchable: tuple[Float[Tensor, "B N"], Float[Tensor, "B M"]] | None = None
     """Logits of each node that it has a partner at all, where a head says so."""
+    mutual: Float[Tensor, "B N M"] | None = None
+    """How probable it is that two nodes pick each other, where a head is trained for it; zero on padding."""
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -107,12 +109,9 @@ class Matching(Batch):
             return self
         return replace(self, assignment=self.unconstrained, unconstrained=None)
 
-    def gate(self) -> Matching:
-        """The matching with its assignment times how probable it is that both nodes have a partner."""
-        if self.matchable is None:
-            return self
-        source, target = (logits.sigmoid() for logits in self.matchable)
-        return replace(self, assignment=self.assignment * source[:, :, None] * target[:, None, :])
+    def doubt(self) -> Matching:
+        """The matching for partial matches: nodes without a partner have none that picks them, if a head says so."""
+        return self if self.mutual is None else replace(self, assignment=self.mutual)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,11 @@ import pytest
 import torch
 from random_pairs import random_graph
 
-from quadmatch.graph import Graph
+from quadmatch.graph import Graph, GraphPair, PairBatch
 from quadmatch.layers.attention import Attention, AttentionLayer, GeometricBias, relate_nodes
+from quadmatch.layers.network import pick_mutually
+from quadmatch.matcher import Matcher
+from quadmatch.matching import Matching
 
 
 def make_graph(*sizes: int) -> Graph:
@@ -69,3 +72,24 @@ def test_a_layer_looks_at_the_other_graph_of_its_own_pair_only() -> None:
     assert [not torch.equal(one, other) for one, other in zip(before, after)] == [True, False, True, False]
     with pytest.raises(ValueError, match="multiple of heads"):
         AttentionLayer(8, heads=3)
+
+
+def test_nodes_pick_each_other_where_both_softmaxes_are_large() -> None:
+    scores = torch.tensor([[[4.0, 0.0, 9.0], [0.0, 3.0, 9.0]]])
+    mask = torch.tensor([[[True, True, False], [True, True, False]]])
+    rows, columns = scores[0, :, :2].softmax(1), scores[0, :, :2].softmax(0)
+    found = pick_mutually(scores, mask)
+    torch.testing.assert_close(found[0, :, :2], rows * columns)
+    assert not found[0, :, 2].any()
+
+
+def test_a_head_that_knows_of_partners_leaves_a_node_alone_that_nobody_picks() -> None:
+    torch.manual_seed(0)
+    unary = torch.tensor([[[6.0, 0.0], [6.0, 1.0]]])
+    pair = GraphPair(make_graph(2), make_graph(2), torch.zeros(1, 2, 2, dtype=torch.bool))
+    edges = torch.zeros(1, 2, 2)
+    matching = Matching(unary, torch.full((1, 2, 2), 0.5), edges, edges, mutual=pick_mutually(unary, pair.mask))
+    whole = PairBatch(pair, *(torch.zeros(1, dtype=torch.long),) * 2, *(torch.arange(2)[None],) * 2)
+    matcher = Matcher(torch.nn.Identity(), torch.nn.Identity(), threshold=0.4)
+    assert matcher.decode(matching, whole).assignment.sum() == 2
+    assert matcher.decode(matching, whole, partial=True).assignment[0].tolist() == [[1, 0], [0, 0]]

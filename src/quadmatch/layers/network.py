@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -47,6 +48,12 @@ class Matchability(nn.Module):
         return map_nodes(self.layers, nodes, mask)[..., 0]
 
 
+def pick_mutually(scores: Float[Tensor, "B N M"], mask: Bool[Tensor, "B N M"]) -> Float[Tensor, "B N M"]:
+    """`p(j|i)·p(i|j)`, each the softmax of the scores over the other graph: both are large for partners only."""
+    hidden = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return (hidden.softmax(1) * hidden.softmax(2)).masked_fill(~mask, 0)
+
+
 class SiameseNetwork(nn.Module):
     """attributes ▸ (layer ▸ cross-graph step) × layers ▸ affinity ▸ assignment, as a head.
 
@@ -60,7 +67,8 @@ class SiameseNetwork(nn.Module):
       leaves them as they are. The first `plain_layers` see them unweighed.
     - `edges(attributes, adjacency)`: an adjacency that takes the place of the graphs' own, if given.
     - `exchange`: without it layers are scored each, but there is no cross-graph step between them.
-    - `matchability(features, mask)`: whether each node has a partner at all, if given.
+    - `matchability(features, mask)`: whether each node has a partner at all, if given; then the head also says
+      which nodes pick each other, as `contrastive` trains them to.
     - `correction`: the last layer's features correct the attributes, x + correction·f(x), as in BB-GM.
     """
 
@@ -114,7 +122,8 @@ class SiameseNetwork(nn.Module):
         structure = self.weigh(features, graph)
         a, b = structure[: len(mask), :rows, :rows], structure[len(mask) :, :columns, :columns]
         sure = self.find_partners(features, graph, rows, columns)
-        return Matching(last.unary, last.assignment, a, b, tuple(earlier), matchable=sure)
+        mutual = None if sure is None else pick_mutually(last.unary, mask)
+        return Matching(last.unary, last.assignment, a, b, tuple(earlier), matchable=sure, mutual=mutual)
 
     def weigh(self, features: Float[Tensor, "B K C"], graph: Graph) -> Float[Tensor, "B K K"]:
         """The adjacency with edges weighted by the features of their ends."""

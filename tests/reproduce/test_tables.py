@@ -31,7 +31,7 @@ from quadmatch.models.runs import read_run
 from quadmatch.reproduce import ITEMS, reuse
 from quadmatch.reproduce.items import Figure, Output, Row, Settings, Table
 from quadmatch.reproduce.reuse import evaluate_once, hash_model, name_run, train
-from quadmatch.reproduce.tables import RowResult, list_lines, make_table, read_published, reproduce_row
+from quadmatch.reproduce.tables import RowResult, list_lines, make_table, read_published, reproduce_row, summarise
 from quadmatch.training.fit import fit
 
 
@@ -177,6 +177,27 @@ def test_folds_are_trained_on_the_others_and_tested_once_each(invoke, tiny, tabl
         train(table.rows["ours"], 0, "fold-1-of-2", Settings(tmp_path, root=tiny / "data"))
 
 
+def test_a_row_made_anew_leaves_the_others_of_the_record(invoke, tiny, tmp_path) -> None:
+    words = ["tiny", "--root", tiny / "data", "--out", tmp_path, "--set", "training.steps=1"]
+    for row in ("without", "untrained"):
+        assert invoke(*words, "--row", row).exit_code == 0
+    one = json.loads((tmp_path / "tiny.json").read_text())
+    assert list(one["rows"]) == ["untrained", "without"]  # In the order of the table.
+    assert (tmp_path / "tiny.md").read_text().count("without") == 1
+    assert invoke(*words).exit_code == 0
+    whole = json.loads((tmp_path / "tiny.json").read_text())
+    assert invoke(*words, "--row", "untrained").exit_code == 0
+    again = json.loads((tmp_path / "tiny.json").read_text())
+    assert again["rows"] == whole["rows"]
+    assert again["compared"] == whole["compared"] != {}
+    assert invoke(*words, "--row", "ours").exit_code == 0
+    assert json.loads((tmp_path / "tiny.json").read_text())["compared"] == {}  # Of rows of two makings: not known.
+    done = invoke(*words, "--row", "ours", "--seeds", "1")
+    assert "tiny-rows.json" in done.output
+    assert json.loads((tmp_path / "tiny.json").read_text())["rows"] == whole["rows"]
+    assert list(json.loads((tmp_path / "tiny-rows.json").read_text())["rows"]) == ["ours"]
+
+
 def test_a_quick_look_is_kept_apart(invoke, tiny, tmp_path) -> None:
     done = invoke("tiny", "--quick", "--row", "ours", "--root", tiny / "data", "--out", tmp_path)
     assert done.exit_code == 0, done.output
@@ -215,10 +236,12 @@ def test_tables_name_what_exists() -> None:
 
 
 def test_spread_over_seeds() -> None:
-    seeds = [{"a": 50.0, "mean": 50.0}, {"a": 60.0, "mean": 60.0}]
-    row = RowResult("ours", seeds, {"a": 51.0, "mean": 51.0})
+    results = [{"classes": {"a": {"f1": value}}, "mean": {"f1": value}} for value in (50.0, 60.0)]
+    found = summarise(results, "f1", {"a": 51.0, "mean": 51.0})
+    row = RowResult("ours", found["mean"], found["std"], found["paper"])
     assert row.describe("a") == "55.0 ± 7.1"
-    assert RowResult("ours", [{"mean": 50.0}], {}).describe("mean") == "50.0"
+    one = summarise(results[:1], "f1", {})
+    assert RowResult("ours", one["mean"], one["std"], {}).describe("mean") == "50.0"
     assert list_lines([row])[:2] == [["class", "ours, ours", "ours, paper"], ["a", "55.0 ± 7.1", "51.0"]]
 
 

@@ -40,15 +40,40 @@ def reproduce_all(settings: Settings) -> Iterator[tuple[str, Output | Exception]
 
 def reproduce_item(name: str, item: Table | Figure, settings: Settings) -> Output:
     """Make the table or figure, and write its files into the settings' folder."""
+    stem = f"{name}-quick" if settings.quick else name
+    if isinstance(item, Figure):
+        output = item.make(replace(settings, rows=item.rows))
+    else:
+        output, stem = _make_rows(item, list(ITEMS[name].rows), stem, settings)
+    write_output(stem, output, settings.out)
+    return output
+
+
+def _make_rows(table: Table, order: Sequence[str], stem: str, settings: Settings) -> tuple[Output, str]:
+    """A table or some rows of it, and the name of its files.
+
+    Rows of an earlier record stay beside the new ones; where they were measured otherwise, the new ones are
+    written apart.
+    """
+    from quadmatch.reproduce.merging import Record, are_alike, keep_rows, read_record
     from quadmatch.reproduce.tables import make_table
 
-    if settings.cluster is not None and isinstance(item, Table):
+    if settings.cluster is not None:
         from quadmatch.reproduce.sharing import share_rows
 
-        share_rows(item, settings, settings.cluster)
-    output = make_table(item, settings) if isinstance(item, Table) else item.make(replace(settings, rows=item.rows))
-    write_output(f"{name}-quick" if settings.quick else name, output, settings.out)
-    return output
+        share_rows(table, settings, settings.cluster)
+    known = read_record(settings.out / f"{stem}.json") if len(table.rows) < len(order) else None
+    apart = False
+
+    def keep(made: Record) -> Record:
+        nonlocal apart
+        apart = known is not None and not are_alike(made, known)
+        return made if known is None or apart else keep_rows(made, known, order)
+
+    output = make_table(table, settings, keep)
+    if apart:
+        settings.say(f"{stem}.json was measured otherwise and stays as it is; these rows are in {stem}-rows.json")
+    return output, f"{stem}-rows" if apart else stem
 
 
 def write_output(stem: str, output: Output, folder: Path) -> list[Path]:

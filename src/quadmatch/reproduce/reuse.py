@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -89,15 +89,19 @@ def evaluate_row(
 
 def name_run(row: Row, seed: int, settings: Settings) -> str:
     """A folder's name that tells runs of one experiment with different changes apart."""
-    from quadmatch.models.runs import MACHINE
-
     words = [Path(row.experiment or "").stem]
-    for change in (*row.changes, *settings.changes):
+    for change in list_lasting((*row.changes, *settings.changes)):
         key, _, value = change.partition("=")
-        if key.strip() not in MACHINE:
-            words.append(re.sub(r"[^\w.=-]", "", f"{key.rpartition('.')[2]}={value}"))
+        words.append(re.sub(r"[^\w.=-]", "", f"{key.rpartition('.')[2]}={value}"))
     words += ["quick"] if settings.quick else []
     return "-".join([*words, f"seed{seed}"])
+
+
+def list_lasting(changes: Sequence[str]) -> list[str]:
+    """The changes of an experiment that make it another one: all but those of the machine that it runs on."""
+    from quadmatch.models.runs import MACHINE
+
+    return [change for change in changes if change.partition("=")[0].strip() not in MACHINE]
 
 
 def _describe(experiment: Experiment) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from statistics import fmean, stdev
@@ -12,10 +12,11 @@ from typing import Any
 from quadmatch.evaluation.report import Conditions
 from quadmatch.reproduce.items import Output, Row, Settings, Table
 from quadmatch.reproduce.paired import Comparison, compare_rows
-from quadmatch.reproduce.reuse import evaluate_row
+from quadmatch.reproduce.reuse import evaluate_row, list_lasting
 
 KEPT = ("training_seed", "pairs_hash", "date", "hardware", "commit", "precision", "seconds")
 """What a table's record says of each evaluation besides its mean."""
+Keep = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 Step = tuple[str, int | None]
 """A row by its label, and the seed that it is trained with, if it is."""
 
@@ -25,48 +26,46 @@ class RowResult:
     """Figures of one row in percent, class by class and `mean`."""
 
     label: str
-    seeds: Sequence[Mapping[str, float]]
-    """One dictionary for each seed."""
+    mean: Mapping[str, float]
+    """Over the seeds."""
+    std: Mapping[str, float | None]
+    """Standard deviation over the seeds; None for one."""
     paper: Mapping[str, float]
     """Empty where the paper has no such row."""
 
-    def average(self, name: str) -> float:
-        """The mean over the seeds."""
-        return fmean(one[name] for one in self.seeds)
-
-    def spread(self, name: str) -> float | None:
-        """Standard deviation over the seeds; None for one."""
-        return stdev(one[name] for one in self.seeds) if len(self.seeds) > 1 else None
-
     def describe(self, name: str) -> str:
         """As in `96.4 ± 0.3`."""
-        spread = self.spread(name)
-        return f"{self.average(name):.1f}" + ("" if spread is None else f" ± {spread:.1f}")
+        spread = self.std[name]
+        return f"{self.mean[name]:.1f}" + ("" if spread is None else f" ± {spread:.1f}")
 
 
-def make_table(table: Table, settings: Settings) -> Output:
-    """Train and evaluate every row for every seed, or reuse what is there."""
+def make_table(table: Table, settings: Settings, keep: Keep | None = None) -> Output:
+    """Train and evaluate every row for every seed, or reuse what is there; `keep` adds rows of an earlier record."""
     title, published = read_published(table.published)
-    seeds = settings.count_seeds(table.folds or table.seeds)
     results: dict[str, list[dict[str, Any]]] = {}
     for label, seed in settings.follow(list_steps(table, settings), lambda one: one[0] + name_turn(table, one[1])):
         results.setdefault(label, []).append(reproduce_row(table, table.rows[label], seed, settings))
-    rows = []
-    for label, row in table.rows.items():
-        figures = [
-            {name: scores[table.metric] for name, scores in [*one["classes"].items(), ("mean", one["mean"])]}
-            for one in results[label]
-        ]
-        rows.append(RowResult(label, figures, published.get(row.paper or "", {})))
-    first = results[rows[0].label][0]
-    record = {"metric": table.metric, "rows": {row.label: _summarise(row, results[row.label]) for row in rows}}
+    record: dict[str, Any] = {
+        "metric": table.metric,
+        "changes": list_lasting(settings.changes),
+        "rows": {
+            label: summarise(results[label], table.metric, published.get(row.paper or "", {}))
+            for label, row in table.rows.items()
+        },
+        "compared": {name: asdict(one) for name, one in compare_all(table, results).items()},
+    }
+    first = results[next(iter(table.rows))][0]
+    caption = describe_conditions(first, settings.count_seeds(table.folds or table.seeds), settings)
+    return show_table(title, caption + (f". {table.note}" if table.note else ""), keep(record) if keep else record)
+
+
+def show_table(title: str, caption: str, record: Mapping[str, Any]) -> Output:
+    """A record as a table of text, its comparisons below."""
+    rows = [RowResult(label, row["mean"], row["std"], row["paper"]) for label, row in record["rows"].items()]
     lines, totals = list_lines(rows), 1
     if len(lines[0]) > len(lines):  # More methods than classes: a line a method is easier to read.
         lines, totals = [list(line) for line in zip(*lines)], 0
-    caption = describe_conditions(first, seeds, settings) + (f". {table.note}" if table.note else "")
-    comparisons = compare_all(table, results)
-    record["compared"] = {name: asdict(one) for name, one in comparisons.items()}
-    caption += "".join(f"\n\n{name}: {one}." for name, one in comparisons.items())
+    caption += "".join(f"\n\n{name}: {Comparison(**one)}." for name, one in record["compared"].items())
     return Output(title, caption, lines, record, totals=totals)
 
 
@@ -119,7 +118,7 @@ def read_published(table: str) -> tuple[str, dict[str, dict[str, float]]]:
 
 def list_lines(rows: Sequence[RowResult]) -> list[list[str]]:
     """Heading, then a line a class with our figure and the paper's of each method, and the mean last."""
-    names = sorted({name for row in rows for name in row.seeds[0]} - {"mean"})
+    names = sorted({name for row in rows for name in row.mean} - {"mean"})
     columns = [pair for row in rows for pair in ((row, False), (row, True)) if row.paper or not pair[1]]
     heads = [row.label + (", paper" if paper else ", ours" if row.paper else "") for row, paper in columns]
     lines = [["class", *heads]]
@@ -143,13 +142,17 @@ def describe_conditions(result: Mapping[str, Any], seeds: int, settings: Setting
     return text + ("; a quick look, not a result" if settings.quick else "")
 
 
-def _summarise(row: RowResult, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    names = row.seeds[0]
+def summarise(results: Sequence[Mapping[str, Any]], metric: str, paper: Mapping[str, float]) -> dict[str, Any]:
+    """What a table's record has of a row: mean and spread over its seeds, and where each seed's figures come from."""
+    figures = [
+        {name: scores[metric] for name, scores in [*one["classes"].items(), ("mean", one["mean"])]} for one in results
+    ]
+    columns = {name: [one[name] for one in figures] for name in figures[0]}
     return {
-        "mean": {name: round(row.average(name), 3) for name in names},
-        "std": {name: None if (spread := row.spread(name)) is None else round(spread, 3) for name in names},
-        "paper": row.paper,
+        "mean": {name: round(fmean(column), 3) for name, column in columns.items()},
+        "std": {name: round(stdev(column), 3) if len(column) > 1 else None for name, column in columns.items()},
+        "paper": paper,
         "seeds": [
-            {"mean": one["mean"]} | {key: result.get(key) for key in KEPT} for one, result in zip(row.seeds, results)
+            {"mean": one["mean"]} | {key: result.get(key) for key in KEPT} for one, result in zip(figures, results)
         ],
     }

@@ -30,7 +30,8 @@ def make(settings: Settings) -> Output:
     record = {"categories": found, "means": {way: round(mean, 3) for way, mean in means.items()}}
     pairs, steps = settings.count_pairs(PAIRS), BUDGET[0].partition("=")[2]
     caption = f"Pascal VOC, split {settings.split or 'validation'}, intersection, {pairs} pairs a class, one seed. "
-    caption += f"Both networks were trained for {steps} steps of 5 classes × 4 objects, a small part of the shipped model's training"
+    caption += f"Both networks were trained for {steps} steps of 5 classes × 4 objects, a small part of the shipped "
+    caption += "model's training"
     caption += "; a quick look, not a result" if settings.quick else ""
     changes = {"changes": [*BUDGET, *settings.changes], "experiment": EXPERIMENT}
     return Output("Categories that training never saw", caption, lines, record | changes, totals=1)

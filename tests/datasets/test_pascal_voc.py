@@ -84,6 +84,17 @@ def test_willows_pictures_can_be_left_out(tmp_path):
     assert left == {"car/2007_000001_1", "motorbike/2007_000001_2"}
 
 
+def test_categories_can_be_left_out_or_taken_alone(tmp_path):
+    mirror = make_voc(tmp_path, VOC_TRAIN)
+    cars = [name for name in TRAIN_KEPT if name.startswith("car/")]
+    assert list_names(mirror, "trainval", only=("car",)) == cars
+    assert list_names(mirror, "trainval", without=("car",)) == [name for name in TRAIN_KEPT if name not in cars]
+    assert list_names(mirror, "trainval", only=("car",), without=("car",)) == []
+    for key in ("only", "without"):
+        with pytest.raises(ValueError, match=f"{key}: there is no category cat; there are aeroplane, car"):
+            pascal_voc(mirror, "trainval", **{key: ("cat",)})
+
+
 def test_validation_is_part_of_train_and_whole_pictures(tmp_path):
     many = {f"2008_{number:06d}": [("car", "", 5), ("aeroplane", "", 4)] for number in range(40)}
     root = write_files(tmp_path / "root", voc_files(many) | keypoint_files(many))

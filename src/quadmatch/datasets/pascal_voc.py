@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +19,20 @@ COMPLETE = {"train": 7020, "test": 1682}
 
 
 def pascal_voc(
-    root: Path | str | None = None, split: str = "train", *, outside: str = "keep", exclude_2007: bool = False
+    root: Path | str | None = None,
+    split: str = "train",
+    *,
+    outside: str = "keep",
+    exclude_2007: bool = False,
+    only: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
 ) -> list[Annotation]:
     """The objects of a split that the field's filter leaves: 7,020 for training, 1,682 for testing.
 
     Objects flagged difficult, occluded or truncated are dropped, and people in pictures after 2008. The crop
     is the keypoints' `visible_bounds`; `outside` says whether keypoints out of it are kept or dropped.
-    `exclude_2007` leaves out cars and motorbikes of 2007, which Willow's classes were taken from.
+    `exclude_2007` leaves out cars and motorbikes of 2007, which Willow's classes were taken from. `only` are the
+    categories that are kept, all where it is empty, and `without` those that are left out.
     """
     check_split(split, folds=True)
     if outside not in ("keep", "drop"):
@@ -38,6 +45,7 @@ def pascal_voc(
         remember(folders, part, annotations)
     if split != "test":
         annotations = take_split(annotations, split, picture_of)
+    annotations = _choose(annotations, only, without)
     if exclude_2007:
         annotations = [one for one in annotations if not _is_willow(one)]
     return [_drop_outside(one) for one in annotations] if outside == "drop" else annotations
@@ -113,6 +121,16 @@ def read_object(folders: VocFolders, name: str) -> Annotation:
     box: Box = (x0, y0, x0 + width, y0 + height)
     positions = np.array(points, dtype=np.float64).reshape(-1, 2)
     return Annotation(name, category, image, clip_box(box, *stated.size), names, positions)
+
+
+def _choose(annotations: Sequence[Annotation], only: Iterable[str], without: Iterable[str]) -> list[Annotation]:
+    """Objects of the named categories; a name that no object has is an error."""
+    known = {one.category for one in annotations}
+    for key, names in (("only", only), ("without", without)):
+        if unknown := sorted(set(names) - known):
+            raise ValueError(f"{key}: there is no category {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    kept = (set(only) or known) - set(without)
+    return [one for one in annotations if one.category in kept]
 
 
 def _is_willow(annotation: Annotation) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quadmatch.reproduce import beyond, losses, scores, voc, willow
+from quadmatch.reproduce import beyond, losses, scores, unseen, voc, willow
 from quadmatch.reproduce.figures import DRAWN, MEASURED
 from quadmatch.reproduce.items import Figure, Table
 
@@ -26,6 +26,7 @@ ITEMS: dict[str, Table | Figure] = {
     "voc-f1": voc.F1,
     "beyond": beyond.ACCURACY,
     "beyond-f1": beyond.ALL_KEYPOINTS,
+    "beyond-unseen": unseen.FIGURE,
 }
 """All that `quadmatch reproduce` knows, by name, what gives results early first: `all` makes them in this order.
 

@@ -119,11 +119,10 @@ class Matcher(nn.Module):
         Where few keypoints face many (`compare_spans`), both pictures are also seen whole, and the lower
         objective decides.
         """
-        shown, left, right, doubtful = add_whole(pictures, source, target)
-        results = self.match_prepared(self.prepare(shown), left, right, partial=partial, constraint=constraint)
-        for pair, other in zip(doubtful, results[len(source) :]):
-            results[pair] = min(results[pair], other, key=lambda one: float(one.objective))
-        return results[: len(source)]
+        shown = add_whole(pictures, source, target)
+        prepared = self.prepare(shown.pictures)
+        results = self.match_prepared(prepared, shown.source, shown.target, partial=partial, constraint=constraint)
+        return shown.take_better(results)
 
     def prepare(self, pictures: Sequence[Picture]) -> list[Prepared]:
         """The convolutions: what `match_prepared` needs of each picture and its keypoints."""

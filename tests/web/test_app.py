@@ -28,6 +28,9 @@ from web_server import LIMITS, PICTURE, build_quick_matcher, encode, run_server,
 import quadmatch.web
 from quadmatch.cli import app as command
 from quadmatch.datasets.picture import make_picture
+from quadmatch.datasets.spans import show_whole
+from quadmatch.demo.photographs import match_both_ways
+from quadmatch.models.load import load
 from quadmatch.own_images.answer import read_schema
 from quadmatch.own_images.recent import Recent
 from quadmatch.web.app import build_app
@@ -107,6 +110,23 @@ def test_pairs_go_through_the_network_once_for_both_answers(matcher) -> None:
     finally:
         hook.remove()
     assert len(passes) == 2
+
+
+def test_few_points_beside_many_are_also_seen_whole(matcher) -> None:
+    random = np.random.default_rng(1)
+    pixels, many = random.integers(0, 256, (96, 96, 3), dtype=np.uint8), random.uniform(4, 92, (12, 2))
+    few = make_picture(pixels, many[np.argsort(((many - 48) ** 2).sum(1))[:3]], name="image_a")
+    pictures = [few, make_picture(pixels, many, name="image_b")]
+    whole = [show_whole(one) for one in pictures]
+    plain = make_picture(PICTURE, POINTS)
+    jobs = [Job(plain, plain), Job(*pictures), Job(*pictures, True), Job(*whole)]
+    answers = match_jobs(matcher, jobs, Recent(0))
+    for partial, answer in zip((False, True), answers[1:]):
+        for constraint, found in zip((True, False), answer):
+            own = matcher.match_pictures(pictures, [0], [1], partial=partial, constraint=constraint)[0]
+            assert found.pairs.tolist() == own.pairs.tolist()
+            assert found.objective == pytest.approx(own.objective, abs=1e-5)
+    assert answers[1].constrained.objective <= answers[3].constrained.objective + 1e-6
 
 
 @settings(max_examples=8)
@@ -279,6 +299,18 @@ def test_examples_lie_on_plain_paper_and_mirror_nothing() -> None:
             outside = (np.abs(view.warp.apply(grid)) > 1.02).any(1)
             if outside.any():
                 assert picture.reshape(-1, 3)[outside].std(0).max() < 12, name  # but for the light's noise
+
+
+@pytest.mark.slow
+def test_in_most_examples_the_constraint_shows() -> None:
+    pytest.importorskip("skimage")
+    gained = {}
+    matcher, pairs = load(), {name: make_example(name) for name in EXAMPLES}
+    for (name, pair), *ways in zip(pairs.items(), *match_both_ways(matcher, [*pairs.values()])):
+        right, before = (pair.count_right(np.asarray(result.pairs)) for result in ways)
+        gained[name] = right - before
+        assert right >= 0.9 * len(pair.truth), name
+    assert sum(gain >= 3 for gain in gained.values()) >= 3, gained
 
 
 def test_what_arrives_together_is_matched_together_and_alike(matcher, monkeypatch) -> None:

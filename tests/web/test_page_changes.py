@@ -308,3 +308,23 @@ def test_rows_dots_and_names_for_many_and_for_one(start) -> None:
             wait_until(lambda: pane.locator(".point").nth(0).evaluate(dot) < large)
     page.click("#match")
     expect(page.locator("#live")).to_have_text("1 pair matched.")
+
+
+def test_few_points_beside_many_are_doubted(start) -> None:
+    page = start()
+    drop(page, ("one.png", encode(draw_scene())), ("two.png", encode(draw_scene())))
+    await_pictures(page)
+    many = [[25 * n + 10, 60 + 70 * (n % 2)] for n in range(12)]
+    for side, places in (("a", [[140, 90], [150, 96], [146, 104]]), ("b", many)):
+        file = {"name": "p.json", "mimeType": "application/json", "buffer": json.dumps(places).encode()}
+        page.locator(f'.pane[data-side="{side}"] .load').set_input_files(file)
+        expect(page.locator(f'.pane[data-side="{side}"] .point')).to_have_count(len(places))
+    doubt = page.locator("#doubt")
+    expect(doubt).to_be_hidden()
+    page.click("#match")
+    expect(doubt).to_contain_text("Picture A: its 3 keypoints span 10 × 14 pixels, the 12 of picture B")
+    expect(doubt).not_to_contain_text("--box")
+    page.locator('.pane[data-side="b"] .clear').click()
+    expect(doubt).to_be_hidden()
+    page.locator('.pane[data-side="b"] .undo').click()
+    expect(doubt).to_be_visible()

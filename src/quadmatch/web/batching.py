@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quadmatch.datasets.picture import Picture
+from quadmatch.datasets.spans import add_whole
 from quadmatch.matcher import Matcher
 from quadmatch.own_images.kept import read_condensed
 from quadmatch.own_images.recent import MEMORY, Recent
@@ -127,12 +128,19 @@ def answer_jobs(matcher: Matcher, jobs: Sequence[Job], recent: Recent) -> None:
 
 
 def match_jobs(matcher: Matcher, jobs: Sequence[Job], recent: Recent) -> list[Answer]:
-    """The convolutions of all new pictures in one batch, and each pair through the network once for both answers."""
-    prepared = recent.prepare(matcher, [picture for job in jobs for picture in (job.source, job.target)])
-    answers: dict[int, Answer] = {}
-    for partial in (False, True):
-        chosen = [number for number, job in enumerate(jobs) if job.partial == partial]
-        sources, targets = [2 * number for number in chosen], [2 * number + 1 for number in chosen]
-        both = matcher.match_ways(prepared, sources, targets, partial=partial, read=read_condensed)
-        answers |= {number: Answer(*results) for number, results in zip(chosen, zip(*both))}
-    return [answers[number] for number in range(len(jobs))]
+    """The convolutions of all new pictures in one batch, and each pair through the network once for both answers.
+
+    Where few keypoints face many, the pair is also seen whole, as by `Matcher.match_pictures`.
+    """
+    numbers = range(0, 2 * len(jobs), 2)
+    shown = add_whole([one for job in jobs for one in (job.source, job.target)], numbers, [n + 1 for n in numbers])
+    prepared = recent.prepare(matcher, shown.pictures)
+    partial = [*(job.partial for job in jobs), *(jobs[pair].partial for pair in shown.doubtful)]
+    ways: list[dict[int, MatchResult]] = [{}, {}]
+    for poor in (False, True):
+        chosen = [pair for pair, left_alone in enumerate(partial) if left_alone == poor]
+        source, target = [shown.source[pair] for pair in chosen], [shown.target[pair] for pair in chosen]
+        both = matcher.match_ways(prepared, source, target, partial=poor, read=read_condensed)
+        for found, results in zip(ways, both):
+            found |= zip(chosen, results)
+    return [Answer(*both) for both in zip(*(shown.take_better([one[pair] for pair in sorted(one)]) for one in ways))]

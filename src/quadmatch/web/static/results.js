@@ -64,8 +64,22 @@ function describeNext(a, b) {
   return `${count(a.points.length, "point")} in A, ${b.points.length} in B.`;
 }
 
+/** A warning in the words of the page: "image_a" is "Picture A", and a box comes with a file of points. */
+function speak(line) {
+  const named = line.replace(/image_([ab])/g, (_, side, place) => `${place ? "p" : "P"}icture ${side.toUpperCase()}`);
+  return `${named.replace(/ \(--box-.*\)/, ", in a file of points")}.`;
+}
+
+/** What the server doubts about a match: points of the two sides that may lie on different parts of a thing. */
+function renderDoubt({ result, stale }) {
+  const lines = result && !stale ? result.content.warnings : [];
+  element("doubt").textContent = lines.map(speak).join(" ");
+  element("doubt").hidden = !lines.length;
+}
+
 function renderSummary() {
   const { result } = state;
+  renderDoubt(state);
   const difference = element("difference");
   if (!result) {
     element("found").textContent = "No match yet";

@@ -73,6 +73,8 @@ class Row:
     """Taken as it is, instead of an experiment."""
     changes: tuple[str, ...] = ()
     """Changes of the experiment, as in `training.steps=300`."""
+    start: Row | None = None
+    """Trained first, with the same seed: the experiment begins with its parameters."""
     constraint: bool = True
     partial: bool = False
     decoding: Mapping[str, Any] | None = None

@@ -31,6 +31,8 @@ def train(row: Row, seed: int, split: str, settings: Settings) -> Path:
         raise ValueError(f"{row.experiment} is trained on trainval: validation would be no test of it")
     if split.startswith("fold-") and experiment.data.split != split.replace("fold-", "rest-"):
         raise ValueError(f"{row.experiment} is trained on {experiment.data.split}: {split} would be no test of it")
+    if row.start is not None:
+        train(row.start, seed, split, settings)
     folder = find_run(row, seed, settings)
     if not (folder / RECORD).is_file():
         settings.say(f"training {folder.name}")
@@ -54,6 +56,8 @@ def read_row(row: Row, seed: int, settings: Settings) -> Experiment:
     if settings.quick:
         steps = read_experiment(row.experiment, changes).training.steps
         changes.append(f"training.steps={max(1, steps // QUICK_STEPS)}")
+    if row.start is not None:
+        changes.append(f"training.start={json.dumps(str(find_run(row.start, seed, settings)))}")
     if settings.root is not None:
         changes.append(f"data.root={json.dumps(str(settings.root))}")
     return read_experiment(row.experiment, changes)
@@ -89,6 +93,7 @@ def name_run(row: Row, seed: int, settings: Settings) -> str:
         key, _, value = change.partition("=")
         words.append(re.sub(r"[^\w.=-]", "", f"{key.rpartition('.')[2]}={value}"))
     words += ["quick"] if settings.quick else []
+    words += [f"after-{name_run(row.start, seed, settings)}"] if row.start else []
     return "-".join([*words, f"seed{seed}"])
 
 

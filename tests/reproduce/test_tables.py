@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
+import torch
 import typer
 from tiny_experiment import tiny_experiment, write_experiment, write_tiny
 from typer.testing import CliRunner
@@ -25,7 +26,7 @@ from quadmatch.experiments.reading import read_experiment
 from quadmatch.features.levels import build_extractor
 from quadmatch.matcher import Matcher
 from quadmatch.methods.dot_product import DotProduct
-from quadmatch.models.checkpoints import read_state
+from quadmatch.models.checkpoints import load_parameters, read_state
 from quadmatch.models.load import list_models
 from quadmatch.models.runs import read_run
 from quadmatch.reproduce import ITEMS, reuse
@@ -146,18 +147,16 @@ def test_an_unfinished_run_goes_on(invoke, tiny, table, tmp_path, monkeypatch) -
         train(replace(row, changes=("data.split=trainval",)), 0, "validation", settings)
 
 
-def test_what_a_row_goes_on_from_is_trained_first(invoke, tiny, table, tmp_path, monkeypatch) -> None:
-    first = Row(str(tiny / "small.toml"))
-    longer = Row(first.experiment, changes=("training.steps=12",), after=first)
-    monkeypatch.setitem(ITEMS, "tiny", replace(table, rows={"longer": longer}, compared=()))
-    done = invoke("tiny", "--root", tiny / "data", "--out", tmp_path, "--seeds", 1)
-    assert done.exit_code == 0, done.output
-    runs = tmp_path / "runs"
-    run = read_run(runs / "small-steps=12-seed0").experiment.training
-    assert run.start == (runs / "small-seed0").as_posix()
-    assert run.seed == read_run(runs / "small-seed0").experiment.training.seed + 1
-    assert read_state(runs / "small-seed0")["finished"]
-    assert "training" not in invoke("tiny", "--root", tiny / "data", "--out", tmp_path, "--seeds", 1).output
+def test_a_row_begins_with_the_parameters_of_the_row_before_it(invoke, tiny, table, tmp_path) -> None:
+    settings = Settings(tmp_path, root=tiny / "data", changes=("training.steps=1",), say=lambda line: None)
+    first = table.rows["ours"]
+    row = replace(first, changes=("training.learning_rate=1e-12",), start=first)
+    folder = train(row, 0, "validation", settings)
+    assert folder.name == "small-learning_rate=1e-12-steps=1-after-small-steps=1-seed0-seed0"
+    begun, ended = (load_parameters(one) for one in (tmp_path / "runs" / "small-steps=1-seed0", folder))
+    assert all(torch.allclose(begun[name], ended[name], atol=1e-6) for name in begun)
+    assert train(row, 0, "validation", settings) == folder
+    assert read_run(folder).experiment.training.seed == 1
 
 
 def test_folds_are_trained_on_the_others_and_tested_once_each(invoke, tiny, table, tmp_path, monkeypatch) -> None:

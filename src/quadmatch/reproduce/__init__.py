@@ -14,6 +14,7 @@ ITEMS: dict[str, Table | Figure] = {
     "willow-readings": willow.READINGS,
     "willow-folds": willow.FOLDS,
     "voc-reduced": voc.REDUCED,
+    "willow-after-voc": willow.AFTER_VOC,
     "voc-f1-reduced": voc.F1_REDUCED,
     "scores": scores.FIGURE,
     "ablation": voc.ABLATION,

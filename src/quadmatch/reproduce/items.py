@@ -73,14 +73,14 @@ class Row:
     """Taken as it is, instead of an experiment."""
     changes: tuple[str, ...] = ()
     """Changes of the experiment, as in `training.steps=300`."""
+    start: Row | None = None
+    """Trained first: the experiment begins with its parameters, and goes on with the next seed, on other batches."""
     constraint: bool = True
     partial: bool = False
     decoding: Mapping[str, Any] | None = None
     """Keywords of `decode` in place of the model's own."""
     paper: str | None = None
     """The paper's row that it stands beside, by its name in published.toml."""
-    after: Row | None = None
-    """What is trained before it, whose parameters its training begins with."""
 
     def __post_init__(self) -> None:
         if (self.experiment is None) == (self.model is None):

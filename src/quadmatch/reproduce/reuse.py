@@ -33,8 +33,8 @@ def train(row: Row, seed: int, split: str, settings: Settings) -> Path:
         raise ValueError(f"{row.experiment} is trained on {experiment.data.split}: {split} would be no test of it")
     folder = find_run(row, seed, settings)
     if not (folder / RECORD).is_file():
-        if row.after is not None:
-            train(row.after, seed, split, settings)
+        if row.start is not None:
+            train(row.start, seed, split, settings)
         settings.say(f"training {folder.name}")
         fit(experiment, folder, say=settings.say)
         return folder
@@ -53,12 +53,12 @@ def read_row(row: Row, seed: int, settings: Settings) -> Experiment:
     if row.experiment is None:
         raise ValueError(f"model {row.model!r} is not trained: only a row with an experiment is")
     changes = [*row.changes, *settings.changes, f"training.seed={seed}"]
-    if row.after is not None:  # Its own seed is another, so that it sees other batches.
-        start = find_run(row.after, seed, settings).as_posix()
-        changes += [f"training.seed={seed + 1}", f"training.start={json.dumps(start)}"]
     if settings.quick:
         steps = read_experiment(row.experiment, changes).training.steps
         changes.append(f"training.steps={max(1, steps // QUICK_STEPS)}")
+    if row.start is not None:
+        start = find_run(row.start, seed, settings).as_posix()
+        changes += [f"training.seed={seed + 1}", f"training.start={json.dumps(start)}"]
     if settings.root is not None:
         changes.append(f"data.root={json.dumps(str(settings.root))}")
     return read_experiment(row.experiment, changes)
@@ -94,6 +94,7 @@ def name_run(row: Row, seed: int, settings: Settings) -> str:
         key, _, value = change.partition("=")
         words.append(re.sub(r"[^\w.=-]", "", f"{key.rpartition('.')[2]}={value}"))
     words += ["quick"] if settings.quick else []
+    words += [f"after-{name_run(row.start, seed, settings)}"] if row.start else []
     return "-".join([*words, f"seed{seed}"])
 
 

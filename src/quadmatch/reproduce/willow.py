@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from quadmatch.reproduce import voc
 from quadmatch.reproduce.items import WITHOUT, Row, Table
-from quadmatch.reproduce.rows import CONSTRAINED, list_rows
+from quadmatch.reproduce.rows import CONSTRAINED, PEERS, list_rows
 
 BUDGET = ("training.steps=300", "training.flip=false")
 """That of `qcdgm1_willow`, for all."""
@@ -89,4 +90,20 @@ PRETRAINED = replace(
     compared=(),
     note="",
     rows={"qc-DGM1 after VOC": _fine_tune(1), "qc-DGM2 after VOC": _fine_tune(2)},
+)
+
+TUNING = (*voc.BUDGET, "data.name=willow", "data.split=trainval", "training.classes=5", "training.learning_rate=3e-4")
+
+AFTER_VOC = replace(
+    TABLE,
+    about="Willow after the reduced training on Pascal VOC, as published rows of PCA, CIE and GLMNet had it",
+    seeds=1,
+    rows={
+        name: Row(f"{start}_voc", changes=TUNING, start=Row(f"{start}_voc", changes=voc.BUDGET), paper=paper)
+        for name, start in PEERS.items()
+        for paper in [name.partition(" (")[0]]
+    },
+    compared=(("qc-GMN", "GMN"), ("qc-PCA", "PCA")),
+    note="Every row begins with its network of voc-reduced (150 steps on Pascal VOC's training pictures) and goes on "
+    "for 150 steps of 30 pairs on Willow's 100, AdamW at 3e-4, frozen features of VGG16: one setting.",
 )

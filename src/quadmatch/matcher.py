@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from quadmatch.datasets.picture import Picture, pair_pictures
-from quadmatch.datasets.spans import add_whole
+from quadmatch.datasets.turning import AS_GIVEN, list_tries, take_best
 from quadmatch.decode import decode, limit_iterations, split_results
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.prepared import Prepared, Stored, pair_up, prepare
@@ -94,15 +94,20 @@ class Matcher(nn.Module):
         box_b: Any = None,
         partial: bool = False,
         constraint: bool = True,
+        orientation: str | int = AS_GIVEN,
     ) -> MatchResult | list[MatchResult]:
         """Match keypoints of one picture to those of another; with lists of pictures, one result a pair.
 
         Pictures are paths, PIL images or arrays; points are [[x, y], …] in pixels of the upright picture. A
         picture is cropped to its box (x0, y0, x1, y1), else around its keypoints as `match_pictures` says, and
         resized. `partial` leaves keypoints alone that match nothing well; `constraint` is the quadratic one.
+        `orientation` is how the second picture is turned before it is compared, by 90, 180 or 270 degrees
+        clockwise or as `mirror`; `auto` tries all eight and keeps the best, which the result names.
         """
         pictures, source, target = pair_pictures(image_a, points_a, image_b, points_b, box_a, box_b)
-        results = self.match_pictures(pictures, source, target, partial=partial, constraint=constraint)
+        results = self.match_pictures(
+            pictures, source, target, partial=partial, constraint=constraint, orientation=orientation
+        )
         return results if isinstance(image_a, (list, tuple)) else results[0]
 
     def match_pictures(
@@ -113,16 +118,16 @@ class Matcher(nn.Module):
         *,
         partial: bool = False,
         constraint: bool = True,
+        orientation: str | int = AS_GIVEN,
     ) -> list[MatchResult]:
         """One result for each pair of pictures, given by their places.
 
-        Where few keypoints face many (`compare_spans`), both pictures are also seen whole, and the lower
-        objective decides.
+        Where a pair is tried in several ways (`list_tries`), the lowest objective decides.
         """
-        shown = add_whole(pictures, source, target)
-        prepared = self.prepare(shown.pictures)
-        results = self.match_prepared(prepared, shown.source, shown.target, partial=partial, constraint=constraint)
-        return shown.take_better(results)
+        views, tries = list_tries(pictures, source, target, orientation)
+        left, right = [one.source for one in tries], [one.target for one in tries]
+        results = self.match_prepared(self.prepare(views), left, right, partial=partial, constraint=constraint)
+        return take_best(tries, results)
 
     def prepare(self, pictures: Sequence[Picture]) -> list[Prepared]:
         """The convolutions: what `match_prepared` needs of each picture and its keypoints."""

@@ -41,6 +41,8 @@ class MatchResult:
     """Names of the nodes of graphs "a" (the source) and "b", where what was given has some."""
     matchable: float | None = None
     """How probable it is that the two have anything in common, from 0 to 1; None where the method does not say."""
+    orientation: str | None = None
+    """How the second picture was turned to match it: `0`, or as in `90` or `mirror-90`; None where there is none."""
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -64,6 +66,8 @@ class MatchResult:
         }
         if self.matchable is not None:
             content["matchable"] = self.matchable
+        if self.orientation is not None:
+            content["orientation"] = self.orientation
         if assignment:
             content["assignment"] = to_numpy(self.assignment).tolist()
         return content

@@ -221,3 +221,26 @@ def test_the_program_matches_photographs_with_the_real_network(tmp_path) -> None
     check(content)
     assert np.mean([i == j for i, j in content["pairs"]]) > 0.9
     assert (tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_that_was_turned_is_matched_in_its_own_coordinates(tmp_path) -> None:
+    image, points = tmp_path / "a.png", tmp_path / "a.json"
+    pixels = draw_pixels(height=96, width=80)
+    spots = np.random.default_rng(1).uniform(8, 72, (12, 2))
+    Image.fromarray(pixels).save(image)
+    points.write_text(json.dumps(spots.tolist()))
+    turned = tmp_path / "b.png"
+    Image.fromarray(np.rot90(pixels)).save(turned)  # Anticlockwise, so that 90 degrees clockwise undo it.
+    others = np.stack([spots[:, 1], 80 - spots[:, 0]], 1)
+    (tmp_path / "b.json").write_text(json.dumps(others.tolist()))
+    files = (image, turned, "--points-a", points, "--points-b", tmp_path / "b.json")
+    found = match(*files, "--orientation", "auto")
+    assert found["orientation"] == "90"
+    assert found["pairs"] == [[place, place] for place in range(12)]
+    assert np.allclose(found["points_b"], others)
+    assert np.allclose([row[2:] for row in found["coordinates"]], others)
+    assert match(*files)["orientation"] == "0"
+    assert "orientation 90)" in call(*files, "--orientation", "90").output
+    wrong = call(*files, "--orientation", "45")
+    assert wrong.exit_code != 0
+    assert "orientation must be auto or one of 0, 90" in wrong.output

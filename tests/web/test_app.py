@@ -521,8 +521,8 @@ def test_the_description_lists_every_call(client) -> None:
     sides = {f"{field}_{side}" for field in ("image", "points", "names", "box") for side in "ab"}
     assert set(form["properties"]) == {*sides, "partial", "model"}
     answer = paths["/api/match"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
-    # Models without matchability leave it out.
-    assert set(answer["properties"]) - {"matchable"} <= set(match(client).json())
+    # Models without matchability leave it out, and the page does not turn pictures.
+    assert set(answer["properties"]) - {"matchable", "orientation"} <= set(match(client).json())
 
 
 def test_the_command_says_what_is_wrong(monkeypatch) -> None:

@@ -14,6 +14,7 @@ from quadmatch.commands.picture_options import (
     Constraint,
     Detect,
     Model,
+    Orientation,
     Partial,
     name_keypoints,
     spare_inputs,
@@ -42,11 +43,13 @@ def match(
     detect: Detect = None,
     partial: Partial = None,
     constraint: Constraint = True,
+    orientation: Orientation = "0",
     edges: Annotated[bool, typer.Option(help="Draw the edges of the graphs.")] = True,
     quiet: Quiet = False,
 ) -> None:
     """Match keypoints of two pictures; coordinates in and out are pixels of the upright pictures."""
     from quadmatch.datasets.spans import compare_spans
+    from quadmatch.datasets.turning import list_orientations
     from quadmatch.drawing.canvas import check_format
     from quadmatch.files import check_target, write_file
     from quadmatch.models.load import find_model, load
@@ -60,6 +63,7 @@ def match(
         check_target(target)
     spare_inputs((image_a, image_b, points_a, points_b), written)
     find_model(model)
+    list_orientations(orientation)
     a = load_picture(image_a, points_a, box_a, count=detect, name="image_a")
     b = load_picture(image_b, points_b, box_b, count=detect, name="image_b")
     doubt = compare_spans(a, b)
@@ -74,7 +78,10 @@ def match(
         say(f"loading the model {model}")
         matcher, settings = load(model), Settings(model, partial, constraint, detect)
         say("computing the features of both pictures, and matching")
-        result = matcher.match_pictures([a, b], [0], [1], partial=settings.is_partial(a, b), constraint=constraint)[0]
+        free = settings.is_partial(a, b)
+        result = matcher.match_pictures([a, b], [0], [1], partial=free, constraint=constraint, orientation=orientation)[
+            0
+        ]
     settings = replace(settings, precision=str(matcher.features.precision))
     content = describe_match(result, a, b, settings)
     if out == "-":
@@ -107,9 +114,11 @@ def _draw(result: MatchResult, a: Picture, b: Picture, path: Path | None, heat_m
 def count_pairs(content: dict[str, Any]) -> str:
     """How many keypoints were matched, of how many."""
     counts = [sum(point is not None for point in content[f"points_{side}"]) for side in "ab"]
+    turned = content.get("orientation", "0")
     return (
         f"{len(content['pairs'])} pairs of {counts[0]} keypoints in {content['image_a']} "
-        f"and {counts[1]} in {content['image_b']} (model {content['model']})"
+        f"and {counts[1]} in {content['image_b']} (model {content['model']}"
+        f"{'' if turned == '0' else f', orientation {turned}'})"
     )
 
 

@@ -28,6 +28,14 @@ Partial = Annotated[
     ),
 ]
 Constraint = Annotated[bool, typer.Option(help="The quadratic constraint.")]
+Orientation = Annotated[
+    str,
+    typer.Option(
+        help="How the other picture is turned, in degrees clockwise: 90, 180 or 270; mirror, mirror-90, mirror-180 or "
+        "mirror-270; auto tries all.",
+        show_default="0, as it is",
+    ),
+]
 BoxA = Annotated[str | None, typer.Option(help="x,y,w,h of the part to look at.")]
 BoxB = Annotated[str | None, typer.Option(help="x,y,w,h of the part of the other.")]
 

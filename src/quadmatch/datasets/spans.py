@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from quadmatch.datasets.picture import Picture
 from quadmatch.datasets.pixels import read_pixels
-
-if TYPE_CHECKING:  # Who only asks whether there is a doubt does not wait for torch.
-    from quadmatch.result import MatchResult
 
 FEW = 0.5
 """Keypoints of one picture, as a share of the other's, up to which they may be a part of the object only."""
@@ -48,30 +44,17 @@ def show_whole(picture: Picture) -> Picture:
     return replace(picture, image=pixels, keypoints=replace(picture.keypoints, box=box))
 
 
-class Shown(NamedTuple):
-    """Pictures and pairs of them, behind which doubtful pairs come once more, seen whole."""
+def add_whole(
+    pictures: Sequence[Picture], source: Sequence[int], target: Sequence[int]
+) -> tuple[list[Picture], list[int], list[int], list[int]]:
+    """The pictures and pairs, given by their places, behind which doubtful pairs (`compare_spans`) come seen whole.
 
-    pictures: list[Picture]
-    source: list[int]
-    target: list[int]
-    doubtful: list[int]
-    """Which pairs come once more."""
-
-    def take_better(self, results: Sequence[MatchResult]) -> list[MatchResult]:
-        """One result a pair: of two the one with the lower objective."""
-        count = len(results) - len(self.doubtful)
-        kept = list(results[:count])
-        for pair, whole in zip(self.doubtful, results[count:]):
-            kept[pair] = min(kept[pair], whole, key=lambda one: float(one.objective))
-        return kept
-
-
-def add_whole(pictures: Sequence[Picture], source: Sequence[int], target: Sequence[int]) -> Shown:
-    """The pictures and pairs, given by their places, and the doubtful pairs (`compare_spans`) seen whole."""
+    The last list says which pairs those are.
+    """
     pairs = list(zip(source, target))
     doubtful = [pair for pair, (i, j) in enumerate(pairs) if compare_spans(pictures[i], pictures[j])]
     places = dict.fromkeys(place for pair in doubtful for place in pairs[pair])
     whole = {place: len(pictures) + row for row, place in enumerate(places)}
     pairs += [(whole[i], whole[j]) for i, j in (pairs[pair] for pair in doubtful)]
     shown = [*pictures, *(show_whole(pictures[place]) for place in places)]
-    return Shown(shown, [i for i, _ in pairs], [j for _, j in pairs], doubtful)
+    return shown, [i for i, _ in pairs], [j for _, j in pairs], doubtful

@@ -64,6 +64,8 @@ def describe_match(result: MatchResult, a: Picture, b: Picture, settings: Settin
         content |= _describe_picture(picture, letter)
     if result.matchable is not None:
         content["matchable"] = round(result.matchable, 6)
+    if result.orientation is not None:
+        content["orientation"] = result.orientation
     doubt = compare_spans(a, b)
     return content | {"warnings": [*a.warnings, *b.warnings, *([doubt] if doubt else [])]}
 

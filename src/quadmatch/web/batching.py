@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quadmatch.datasets.picture import Picture
-from quadmatch.datasets.spans import add_whole
+from quadmatch.datasets.turning import list_tries, take_best
 from quadmatch.matcher import Matcher
 from quadmatch.own_images.kept import read_condensed
 from quadmatch.own_images.recent import MEMORY, Recent
@@ -133,14 +133,15 @@ def match_jobs(matcher: Matcher, jobs: Sequence[Job], recent: Recent) -> list[An
     Where few keypoints face many, the pair is also seen whole, as by `Matcher.match_pictures`.
     """
     numbers = range(0, 2 * len(jobs), 2)
-    shown = add_whole([one for job in jobs for one in (job.source, job.target)], numbers, [n + 1 for n in numbers])
-    prepared = recent.prepare(matcher, shown.pictures)
-    partial = [*(job.partial for job in jobs), *(jobs[pair].partial for pair in shown.doubtful)]
+    pictures = [one for job in jobs for one in (job.source, job.target)]
+    views, tries = list_tries(pictures, numbers, [number + 1 for number in numbers])
+    prepared = recent.prepare(matcher, views)
     ways: list[dict[int, MatchResult]] = [{}, {}]
     for poor in (False, True):
-        chosen = [pair for pair, left_alone in enumerate(partial) if left_alone == poor]
-        source, target = [shown.source[pair] for pair in chosen], [shown.target[pair] for pair in chosen]
+        chosen = [number for number, one in enumerate(tries) if jobs[one.pair].partial == poor]
+        source, target = [tries[number].source for number in chosen], [tries[number].target for number in chosen]
         both = matcher.match_ways(prepared, source, target, partial=poor, read=read_condensed)
         for found, results in zip(ways, both):
             found |= zip(chosen, results)
-    return [Answer(*both) for both in zip(*(shown.take_better([one[pair] for pair in sorted(one)]) for one in ways))]
+    answers = (take_best(tries, [one[number] for number in sorted(one)]) for one in ways)
+    return [Answer(*both) for both in zip(*answers)]

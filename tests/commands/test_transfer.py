@@ -43,7 +43,7 @@ def test_a_summary_marks_what_is_unsure(words, monkeypatch) -> None:
     shown = call(*words).output
     assert all(name in shown for name in ("head", "tail", "foot", "wing"))
     assert "unsure" not in shown
-    monkeypatch.setattr(quadmatch.own_images.transfer, "SURE", 1.1)
+    monkeypatch.setattr(quadmatch.own_images.transfer, "SURE", (1.1, 1.1))
     assert call(*words).output.count("unsure") == 5
 
 

@@ -3,6 +3,7 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from quadmatch.graphs.inputs import read_inputs
 from quadmatch.graphs.match_graphs import METHODS, match_graphs
 from quadmatch.graphs.memory import estimate_memory
+from quadmatch.graphs.quadratic_assignment import quadratic_assignment
 
 GOOD = np.array([[0.0, 1, 0], [1, 0, 2], [0, 2, 0]])
 LOOP = GOOD + np.diag([0.0, 3, 0])
@@ -128,6 +130,17 @@ def test_a_search_without_enough_memory_is_refused_before_it_begins(monkeypatch)
     other = np.broadcast_to(np.float32(1), (6000, 6000))
     with pytest.raises(MemoryError, match=r"6000 and 6000 nodes needs about 3\.8 GB of memory, and 3\.0 GB are free"):
         match_graphs(graph, other)
+
+
+@pytest.mark.parametrize("call", [match_graphs, quadratic_assignment])
+def test_a_sparse_matrix_that_does_not_fit_as_a_dense_one_is_refused(monkeypatch, call):
+    monkeypatch.setattr("quadmatch.graphs.arrays.measure_available_memory", lambda: 3 * 2**30)
+    sparse = scipy.sparse.csr_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(60_000, 60_000))
+    with pytest.raises(MemoryError, match=r"60000 × 60000 entries, which as a dense matrix need 26\.8 GB of memory"):
+        call(sparse, sparse)
+    if call is match_graphs:
+        with pytest.raises(MemoryError, match=r"^a has 30000 × 30000"):
+            call(nx.empty_graph(30_000), nx.empty_graph(2))
 
 
 def test_what_may_be_isomorphic_needs_less_memory():

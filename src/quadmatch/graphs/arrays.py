@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quadmatch.machine import measure_available_memory
+
 
 def read_array(value: Any, name: str) -> NDArray[Any]:
     """A plain array: `np.matrix` as one, wide numbers in double precision; what is masked has no value."""
@@ -17,3 +19,20 @@ def read_array(value: Any, name: str) -> NDArray[Any]:
         with np.errstate(over="ignore"):
             return array.astype(np.float64)
     return array
+
+
+def check_room(rows: int, columns: int, name: str) -> None:
+    """Refuse a sparse matrix or a network that would not fit into memory as the dense matrix that is made of it."""
+    needed, there = 8 * rows * columns, measure_available_memory()
+    if there is not None and needed > there:
+        raise MemoryError(
+            f"{name} has {rows} × {columns} entries, which as a dense matrix need {needed / 2**30:.1f} GB of memory, "
+            f"and {there / 2**30:.1f} GB are free: match parts of the graphs, or use a machine with more memory"
+        )
+
+
+def to_dense(value: Any, name: str) -> NDArray[Any]:
+    """A sparse matrix of scipy's as an array."""
+    rows, columns = (1, *value.shape)[-2:]
+    check_room(rows, columns, name)
+    return np.asarray(value.toarray())

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quadmatch.graphs.arrays import read_array
+from quadmatch.graphs.arrays import read_array, to_dense
 
 Pairs = NDArray[np.int64]
 QUALITIES = ("fast", "standard", "best")
@@ -49,7 +49,7 @@ class Settings:
 def read_matrix(value: Any, name: str) -> NDArray[Any]:
     """A square array of finite numbers, int64 if all are integers and else float64."""
     if hasattr(value, "toarray"):
-        value = value.toarray()  # scipy's sparse matrices
+        value = to_dense(value, name)
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     try:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quadmatch.graphs.arrays import read_array
+from quadmatch.graphs.arrays import check_room, read_array, to_dense
 from quadmatch.graphs.edge_lists import advise_on_edges
 from quadmatch.graphs.labels import Labels, collect_labels
 
@@ -89,7 +89,7 @@ def to_matrix(value: Any, name: str) -> Matrix:
     elif isinstance(value, np.ndarray):
         matrix = read_array(value, name)
     elif hasattr(value, "toarray") and hasattr(value, "nnz"):
-        matrix = np.asarray(value.toarray())
+        matrix = to_dense(value, name)
     elif hasattr(value, "nodes") and hasattr(value, "is_directed"):
         matrix = _read_network(value, name)
     elif hasattr(value, "__array__") or isinstance(value, (list, tuple)):
@@ -134,6 +134,7 @@ def _name(side: str, index: int | None) -> str:
 def _read_network(graph: Any, name: str) -> NDArray[np.float64]:
     """Adjacency in the order of `graph.nodes`; attribute "weight", else one; parallel edges are summed."""
     row = {node: index for index, node in enumerate(graph.nodes)}
+    check_room(len(row), len(row), name)
     matrix = np.zeros((len(row), len(row)))
     for start, end, weight in graph.edges(data="weight", default=1):
         try:

@@ -91,16 +91,17 @@ class NodeAttributes(nn.Module):
             features = torch.cat([features, places], -1)
         return map_nodes(self._describe, features, mask)
 
+    def look(self, features: Float[Tensor, "*N C"]) -> Float[Tensor, "*N D"]:
+        """What image features alone say of nodes."""
+        features = self.dropout(features if self.norm is None else self.norm(features))
+        return features if self.project is None else self.project(features)
+
     def _describe(self, nodes: Float[Tensor, "*N C"]) -> Float[Tensor, "*N D"]:
         """Attributes of nodes whose last channels are the encoded points, if there are any."""
-        features: Tensor
         features, places = nodes.tensor_split([nodes.shape[-1] - self.places], -1)
-        if self.norm is not None:
-            features = self.norm(features)
-        features = self.dropout(features)
+        features = self.look(features)
         if self.project is None:
             return torch.cat([features, places], dim=-1)
-        features = self.project(features)
         if self.training and self.erase:
             features = features * (torch.rand_like(features[..., :1]) >= self.erase)
         return features if self.place is None else features + self.place(places)

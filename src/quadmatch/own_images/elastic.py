@@ -17,10 +17,10 @@ ROUNDS, WIDE, NARROW = 6, 80.0, 30.0
 """Rounds, and how far from where the map puts it a landmark is sought: in the first of them and in the last."""
 STIFFNESS = 2000.0
 """Of the map, in squared pixels: landmarks that are spread over less do not turn or stretch it much."""
-TURNS, DOUBT = (0.0, -40.0, 40.0), 0.3
-"""Degrees by which the picture may be turned to begin with, and by how much a turned start must be better."""
-PEAKS, APART = 4, 20.0
-"""Places that are left to choose from for each landmark, and the pixels between them."""
+TURNED, DOUBT = 40.0, 0.15
+"""Degrees by which the picture may be turned to begin with, and by how much a start that is not upright must win."""
+PEAKS, PROMISING, APART = 4, 2, 20.0
+"""Places that are left to choose from for each landmark, those that are worth a second look, and the pixels between."""
 REACH, WEIGHT = 60.0, 0.1
 """Of the distances that the quadratic constraint compares, and the constraint's weight."""
 
@@ -29,11 +29,22 @@ Places = Float[np.ndarray, "M 2"]
 Scores = Float[np.ndarray, "K M"]
 
 
+def _turn(degrees: float) -> Float[np.ndarray, "2 2"]:
+    angle = np.deg2rad(degrees)
+    return np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+
+
+STARTS = (_turn(0.0), _turn(-TURNED), _turn(TURNED), np.diag([-1.0, 1.0]))
+"""Maps to begin with: upright, turned to either side, and mirrored, as a thing that looks the other way."""
+
+
 class Laid(NamedTuple):
     """Where landmarks were found."""
 
     chosen: Int[np.ndarray, " K"]
     """The place of each."""
+    promising: Int[np.ndarray, " P"]
+    """Other places that may be theirs, and these."""
     expected: Points
     """Where the map puts the landmarks."""
 
@@ -42,23 +53,19 @@ def lay_out(alike: Scores, landmarks: Points, places: Places, *, constraint: boo
     """Places for landmarks, no two the same, from how alike their features are."""
     scores = standardise(alike)
     middle = (places.min(0) + places.max(0)) / 2
-    found = [_bend(scores, landmarks, places, _turn(degrees), middle) for degrees in TURNS]
-    worth = [belief.max(1).mean() - (DOUBT if degrees else 0) for degrees, (belief, _) in zip(TURNS, found)]
+    found = [_bend(scores, landmarks, places, start, middle) for start in STARTS]
+    worth = [belief.max(1).mean() - (DOUBT if number else 0) for number, (belief, _) in enumerate(found)]
     belief, expected = found[int(np.argmax(worth))]
     belief = np.exp(belief - belief.max(1, keepdims=True))
     belief /= belief.sum(1, keepdims=True)
     chosen = _choose(belief, expected, places, WEIGHT if constraint else 0.0)
-    return Laid(chosen, expected)
+    others = {peak for row in belief for peak in _find_peaks(row, places, PROMISING)}
+    return Laid(chosen, np.array(sorted({*chosen.tolist(), *others})), expected)
 
 
 def standardise(alike: Scores) -> Scores:
     """Of each landmark over all places: mean 0 and deviation 1."""
     return np.asarray((alike - alike.mean(1, keepdims=True)) / alike.std(1, keepdims=True).clip(min=1e-9))
-
-
-def _turn(degrees: float) -> Float[np.ndarray, "2 2"]:
-    angle = np.deg2rad(degrees)
-    return np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
 
 
 def _bend(
@@ -89,21 +96,23 @@ def _choose(belief: Scores, expected: Points, places: Places, weight: float) -> 
     """One place for each landmark under the quadratic constraint: distances between them as the map has them."""
     import torch
 
-    peaks = np.array(sorted({peak for row in belief for peak in _find_peaks(row, places, len(belief))}))
+    best = np.argsort(-belief, axis=1, kind="stable")[:, : len(belief)]  # So that there are enough.
+    apart = {peak for row in belief for peak in _find_peaks(row, places, PEAKS)}
+    peaks = np.array(sorted({*apart, *best.ravel().tolist()}))
     nodes = (belief[:, peaks], _compare(expected), _compare(places[peaks]))
     unary, source, target = (torch.from_numpy(np.ascontiguousarray(one))[None] for one in nodes)
     found = frank_wolfe_hard(unary, source, target, weight=weight).assignment[0]
     return np.asarray(peaks[found.argmax(1).numpy()])
 
 
-def _find_peaks(row: Float[np.ndarray, " M"], places: Places, least: int) -> list[int]:
-    """The best places of a landmark that lie apart, and then the best of all, so that there are enough."""
+def _find_peaks(row: Float[np.ndarray, " M"], places: Places, count: int) -> list[int]:
+    """The best places of a landmark that lie apart."""
     left = row.copy()
     peaks: list[int] = []
-    for _ in range(PEAKS):
+    for _ in range(count):
         peaks.append(int(left.argmax()))
         left[((places - places[peaks[-1]]) ** 2).sum(1) < APART**2] = -np.inf
-    return [*peaks, *np.argsort(-row, kind="stable")[:least].tolist()]
+    return peaks
 
 
 def _compare(points: Points) -> Float[np.ndarray, "K K"]:

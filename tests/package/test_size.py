@@ -9,7 +9,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "quadmatch"
 FILE, HEAD, FUNCTION, SAME = 200, 120, 25, 15
-"""Lines of a file at most, of one that holds a method, of nine functions in ten, and of functions that must not have the same body."""
+"""Lines of a file at most, of a method's file, of nine functions in ten, and of functions of the same body."""
 
 
 def list_functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

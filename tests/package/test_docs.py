@@ -15,6 +15,8 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 import pytest
+import torch
+from random_pairs import random_pair
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -47,6 +49,22 @@ def test_code_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     finally:
         METHODS.clear()
         METHODS.update(before)
+
+
+def test_code_beside_the_methods_runs_on_a_pair() -> None:
+    from quadmatch.methods import METHODS
+
+    before = dict(METHODS)
+    pair, source, target = random_pair(6, 6, dtype=torch.float32, channels=1024)
+    names: dict[str, Any] = {"__name__": "methods", "pair": pair, "source": source, "target": target}
+    try:
+        for _, _, text in BLOCK.findall((DOCS / "methods.md").read_text(encoding="utf-8")):
+            exec(compile(text, "methods.md", "exec"), names)
+        assert METHODS.keys() - before.keys() == {"single"}
+    finally:
+        METHODS.clear()
+        METHODS.update(before)
+    assert names["single"](pair, source, target).assignment.shape == (1, 6, 6)
 
 
 def test_a_method_with_a_constraint_and_its_experiment_take_few_lines() -> None:

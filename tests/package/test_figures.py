@@ -30,8 +30,8 @@ TABLES = {
     "docs/learned.md": [draw_willow_constraint, draw_voc_constraint],
     "docs/models.md": [draw_photographs],
     "docs/results.md": [
-        partial(draw_methods, "willow", "Willow, test, one seed, accuracy"),
-        partial(draw_compared, "willow", "voc-reduced"),
+        partial(draw_methods, "willow-plain", "Willow, test, one seed, accuracy"),
+        partial(draw_compared, "willow-plain", "voc-reduced"),
         draw_gains,
         draw_iterations,
         partial(draw_methods, "voc-reduced", "Pascal VOC, validation, 150 steps, one seed, accuracy"),

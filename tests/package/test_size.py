@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "quadmatch"
-FILE, FUNCTION, SAME = 200, 25, 15
-"""Lines of a file at most, of nine functions in ten, and of functions that must not have the same body."""
+FILE, HEAD, FUNCTION, SAME = 200, 120, 25, 15
+"""Lines of a file at most, of a method's file, of nine functions in ten, and of functions of the same body."""
 
 
 def list_functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
@@ -34,6 +34,12 @@ class Anonymous(ast.NodeTransformer):
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         return ast.copy_location(ast.Constant(None), node)
+
+
+def test_no_heads_file_is_long() -> None:
+    heads = list((PACKAGE / "methods").glob("*.py"))
+    assert len(heads) > 10
+    assert not [path.name for path in heads if len(path.read_text(encoding="utf-8").splitlines()) > HEAD]
 
 
 def test_no_file_is_long() -> None:

@@ -53,7 +53,7 @@ def test_every_name_is_a_key_of_an_experiment(tiny) -> None:
         tiny_experiment(tiny, ["training.augmentation.dropout=2"])
 
 
-@pytest.mark.parametrize("name", AUGMENTATIONS)
+@pytest.mark.parametrize("name", [name for name in AUGMENTATIONS if name != "features"])
 def test_what_comes_out_is_a_batch_and_a_function_of_the_generator(name: str) -> None:
     batch = make_batch((8, 8), (5, 7), (2, 3), (9, 4))
     first, again, other = (augment(name, 0.5, batch, seed) for seed in (3, 3, 4))
@@ -95,6 +95,17 @@ def test_dropout_takes_partners_together_and_leaves_three() -> None:
     assert (few.pairs.source.mask.sum(1) == 3).all()
     tiny_graphs = augment("dropout", 1.0, make_batch((2, 2), (1, 5)))
     assert tiny_graphs.pairs.truth.sum((1, 2)).tolist() == [2, 1]
+
+
+def test_image_features_are_left_out_each_by_itself_and_keep_their_mean() -> None:
+    batch, stored = make_batch((5, 5)), Stored({"a": torch.ones(40, 500)}, [20, 20])
+    change = AUGMENTATIONS["features"](0.75, "delaunay")
+    (thin, same), (again, _) = (change(stored, batch, torch.Generator().manual_seed(1)) for _ in range(2))
+    assert thin.arrays["a"].unique().tolist() == [0, 4]
+    assert thin.arrays["a"].mean().item() == pytest.approx(1, abs=0.05)
+    assert thin.arrays["a"].mean(1).std().item() < 0.2  # No object and no keypoint loses all of them.
+    assert torch.equal(thin.arrays["a"], again.arrays["a"])
+    assert (same, thin.counts) == (batch, [20, 20])
 
 
 def test_a_head_sees_a_graph_without_the_keypoints_that_were_left_out(tiny) -> None:

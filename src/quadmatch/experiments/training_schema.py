@@ -20,6 +20,8 @@ class AugmentationSection(Section):
     """Standard deviation, in pixels of the crop, by which keypoints are moved."""
     dropout: Share = 0.0
     """Share of the keypoints that are left out, each together with its partner."""
+    features: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of each object's image features that are left out, each by itself."""
 
 
 class TrainingSection(Section):
@@ -42,7 +44,7 @@ class TrainingSection(Section):
     flip: bool = False
     """Whether every object is also seen in a mirror, left and right in its keypoints' names exchanged."""
     augmentation: AugmentationSection = AugmentationSection()
-    """Changes of each batch at random: `affine` maps, `jitter` moves, `dropout` leaves keypoints out."""
+    """Changes of each batch at random: `affine` maps, `jitter` moves, `dropout` and `features` leave out."""
     optimiser: Literal["sgd", "adam", "adamw"] = "adamw"
     """AdamW decouples weight decay from the gradient, Adam does not."""
     learning_rate: PositiveFloat = 5e-4

@@ -9,6 +9,7 @@ from quadmatch.reproduce.items import Figure, Table
 ITEMS: dict[str, Table | Figure] = {
     **DRAWN,
     "willow": willow.TABLE,
+    "willow-plain": willow.PLAIN,
     "willow-constraint": willow.CONSTRAINT,
     **MEASURED,
     "willow-readings": willow.READINGS,

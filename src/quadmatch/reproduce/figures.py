@@ -38,7 +38,7 @@ MEASURED = {
     "iterations": Figure(
         "Frank-Wolfe steps at inference, trained with the constraint and without",
         _call("iterations.make_figure"),
-        rows=("PCA", "GMN", "qc-DGM1"),
+        rows=("DGM1", "PCA", "GMN"),
     ),
     "outliers": Figure(
         "accuracy against the number of outliers (figure 6)",

@@ -11,18 +11,15 @@ from typing import Any
 from quadmatch.drawing.curves import Curve, draw_grid
 from quadmatch.evaluation.report import Conditions
 from quadmatch.evaluation.trial import choose_data
-from quadmatch.reproduce.items import WITHOUT, Output, Row, Settings
+from quadmatch.reproduce.items import Output, Row, Settings
+from quadmatch.reproduce.outliers import take_methods
 from quadmatch.reproduce.reuse import name_evaluation, train
-from quadmatch.reproduce.willow import BUDGET
+from quadmatch.reproduce.willow import TABLE
 
 STEPS = (0, 1, 2, 3, 5, 10, 30)
 """Frank–Wolfe steps at inference; none is the Hungarian match."""
 WAYS = ("trained with", "trained without")
-METHODS = {
-    "PCA": (Row("qcpca_willow", changes=BUDGET), Row("pca_willow", changes=BUDGET)),
-    "GMN": (Row("qcgmn_willow", changes=BUDGET), Row("gmn_willow", changes=BUDGET)),
-    "qc-DGM1": (Row("qcdgm1_willow", changes=BUDGET), Row("qcdgm1_willow", changes=BUDGET + WITHOUT)),
-}
+METHODS = take_methods(TABLE)
 """Of each method the row that is trained with the constraint, and the one that is not."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from quadmatch.drawing.curves import Curve, draw_grid
 from quadmatch.evaluation.report import Conditions
 from quadmatch.reproduce import voc, willow
-from quadmatch.reproduce.items import WITHOUT, Output, Row, Settings
+from quadmatch.reproduce.items import Output, Row, Settings, Table
 from quadmatch.reproduce.reuse import evaluate_row
 
 NUMBERS = (0, 2, 4, 6, 8, 10)
@@ -42,22 +42,13 @@ class Field:
         ]
 
 
-def _list_methods(data: str, budget: tuple[str, ...]) -> dict[str, tuple[Row, Row]]:
-    """The paper's three methods, trained with the constraint and without, as in the table of that data set."""
-    experiments = {
-        "qc-DGM1": (f"qcdgm1_{data}", f"qcdgm1_{data}"),
-        "PCA": (f"qcpca_{data}", f"pca_{data}"),
-        "GMN": (f"qcgmn_{data}", f"gmn_{data}"),
-    }
-    without = {"qc-DGM1": WITHOUT}  # The others have an experiment for each.
-    return {
-        method: (Row(first, changes=budget), Row(second, changes=budget + without.get(method, ())))
-        for method, (first, second) in experiments.items()
-    }
+def take_methods(table: Table) -> dict[str, tuple[Row, Row]]:
+    """The paper's three methods with the constraint and without it, as a table has them."""
+    return {name: (table.rows[f"qc-{name}"], table.rows[name]) for name in ("DGM1", "PCA", "GMN")}
 
 
-WILLOW = Field("Willow", "willow", _list_methods("willow", willow.BUDGET))
-VOC = Field("Pascal VOC", "pascal-voc", _list_methods("voc", voc.BUDGET), split="validation", pairs=50)
+WILLOW = Field("Willow", "willow", take_methods(willow.TABLE))
+VOC = Field("Pascal VOC", "pascal-voc", take_methods(voc.REDUCED), split="validation", pairs=50)
 
 
 def make_outliers(fields: Sequence[Field], settings: Settings) -> Output:

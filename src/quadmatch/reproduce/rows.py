@@ -25,15 +25,19 @@ CONSTRAINED = (("qc-GMN", "GMN"), ("qc-PCA", "PCA"), ("qc-DGM1", "DGM1"), ("qc-D
 """Rows with the constraint beside the same network trained and used without it."""
 
 
-def list_rows(data: str, changes: tuple[str, ...] = ()) -> dict[str, Row]:
-    """Every method of the paper on `willow` or `voc`, its experiments with the same changes: one budget for all."""
+def list_rows(data: str, changes: tuple[str, ...] = (), published: tuple[str, ...] = ()) -> dict[str, Row]:
+    """Every method of the paper on `willow` or `voc`, its experiments with the same changes: one budget for all.
+
+    More changes may be `published` networks' alone: what stands in for the dropout that ours have.
+    """
+    theirs = changes + published
     rows = {
-        name: Row(f"{start}_{data}", changes=changes, paper=name.partition(" (")[0]) for name, start in PEERS.items()
+        name: Row(f"{start}_{data}", changes=theirs, paper=name.partition(" (")[0]) for name, start in PEERS.items()
     }
     for number in (1, 2):
         experiment, name = f"qcdgm{number}_{data}", f"qc-DGM{number}"
         for words, reading in READINGS.items():
-            rows[name + words] = Row(experiment + reading, changes=changes, paper=name)
+            rows[name + words] = Row(experiment + reading, changes=theirs, paper=name)
         rows[name] = Row(experiment, changes=changes, paper=name)
         rows[name.removeprefix("qc-")] = Row(experiment, changes=changes + WITHOUT)
     return rows

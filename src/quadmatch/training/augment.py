@@ -90,10 +90,24 @@ def affine(deviation: float, construction: str) -> Augmentation:
     return _move_both(move)
 
 
+def features(share: float, construction: str) -> Augmentation:
+    """Leave out that share of the image features of each object, each by itself, and make the others larger for it."""
+
+    def augment(stored: Stored, batch: PairBatch, generator: torch.Generator) -> tuple[Stored, PairBatch]:
+        def thin(array: Tensor) -> Tensor:
+            kept = (torch.rand(array.shape, generator=generator) >= share).to(array)
+            return array * kept / max(1 - share, 1e-6)
+
+        return stored._replace(arrays={name: thin(array) for name, array in stored.arrays.items()}), batch
+
+    return augment
+
+
 AUGMENTATIONS: dict[str, Callable[[float, str], Augmentation]] = {
     "affine": affine,
     "jitter": jitter,
     "dropout": dropout,
+    "features": features,
 }
 """By the key of `training.augmentation`: from a strength and a graph construction to the augmentation."""
 

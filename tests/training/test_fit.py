@@ -89,6 +89,17 @@ def test_best_and_last_are_kept_and_early_stopping_stops(tiny, tmp_path, quiet, 
     assert "finished" in quiet[-1]
 
 
+def test_a_run_that_was_stopped_early_goes_on_to_where_the_whole_one_ends(tiny, tmp_path, quiet) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    fit(tiny_experiment(tiny, ["training.steps=4"]), whole, say=quiet.append, board=False)
+    stopped = fit(tiny_experiment(tiny, ["training.steps=4", "training.stop=2"]), parts, say=quiet.append, board=False)
+    assert (stopped.step, stopped.finished) == (2, True)
+    assert resume(parts, say=quiet.append, board=False).step == 2
+    assert resume(parts, ["training.stop=9"], say=quiet.append, board=False).step == 4
+    expected, found = load_parameters(whole), load_parameters(parts)
+    assert all(torch.equal(value, found[name]) for name, value in expected.items())
+
+
 def test_the_average_is_what_is_measured(tiny, tmp_path) -> None:
     changes = ["training.average_decay=0.9", "training.validate_every=1", "constraint.decoding.weight=0"]
     trainer = make_trainer(tiny, tmp_path / "run", *changes)

@@ -32,7 +32,9 @@ class TrainingSection(Section):
     start: str | None = None
     """A run folder or a shipped model whose parameters training begins with."""
     steps: PositiveInt = 1000
-    """Batches in all."""
+    """Batches in all; the schedule of the learning rates extends over so many."""
+    stop: PositiveInt | None = None
+    """Step at which training ends, where that is before the last; a resumed run may set another."""
     classes: PositiveInt = 8
     """Categories in a batch."""
     objects: Annotated[int, Field(ge=2)] = 4

@@ -28,8 +28,9 @@ MACHINE = (
     "training.checkpoint_seconds",
     "training.checkpoint_steps",
     "training.log_every",
+    "training.stop",
 )
-"""What may change when a run is resumed: it says where and how fast, not what."""
+"""What may change when a run is resumed: it says where, how fast and how far, not what."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def train(trainer: Trainer, run: Run, say: Say, board: bool) -> Progress:
         say(f"{run.folder} is finished: {progress.step} steps")
         return progress
     leads = trainer.team.rank == 0
-    with TrainingLog(run.folder, progress.step, training.steps, say, board) if leads else nullcontext() as log:
+    with TrainingLog(run.folder, progress.step, _find_end(training), say, board) if leads else nullcontext() as log:
         started, saved = perf_counter() - progress.seconds, perf_counter()
         while not progress.finished:
             began = perf_counter()
@@ -74,14 +74,23 @@ def _write_step(log: TrainingLog, progress: Progress, values: dict[str, float], 
 def _measure(trainer: Trainer, progress: Progress, log: TrainingLog | None) -> None:
     """Where it is time, measure on the validation split, each rank its classes; decide whether training ends."""
     training, step = trainer.experiment.training, progress.step
-    last = step == training.steps
+    last = step >= _find_end(training)
     if training.validate_every and (last or step % training.validate_every == 0):
         began = perf_counter()
         measured = trainer.measure()
         progress.note(measured["accuracy"])
         if log is not None:
             log.write(step, "validation", measured | {"seconds": perf_counter() - began})
-    progress.finished = last or (training.patience is not None and progress.stale >= training.patience)
+    progress.finished = last or _is_stale(progress, training)
+
+
+def _find_end(training: TrainingSection) -> int:
+    """Steps after which training ends."""
+    return min(training.steps, training.stop or training.steps)
+
+
+def _is_stale(progress: Progress, training: TrainingSection) -> bool:
+    return training.patience is not None and progress.stale >= training.patience
 
 
 def _is_due(progress: Progress, training: TrainingSection, passed: float) -> bool:
@@ -121,5 +130,7 @@ def load(trainer: Trainer, run: Run) -> Progress:
     load_optimiser(trainer.optimiser, checkpoint.optimiser)
     if trainer.average is not None:
         trainer.average.load(checkpoint.average)
-    state = checkpoint.state
-    return Progress(step, state["best"], state["stale"], state["seconds"], state["finished"])
+    state, training = checkpoint.state, run.experiment.training
+    progress = Progress(step, state["best"], state["stale"], state["seconds"])
+    progress.finished = state["finished"] and (step >= _find_end(training) or _is_stale(progress, training))
+    return progress

@@ -96,6 +96,7 @@ def test_a_run_that_was_stopped_early_goes_on_to_where_the_whole_one_ends(tiny, 
     assert (stopped.step, stopped.finished) == (2, True)
     assert resume(parts, say=quiet.append, board=False).step == 2
     assert resume(parts, ["training.stop=9"], say=quiet.append, board=False).step == 4
+    assert resume(whole, ["training.stop=3"], say=quiet.append, board=False).step == 4
     expected, found = load_parameters(whole), load_parameters(parts)
     assert all(torch.equal(value, found[name]) for name, value in expected.items())
 

@@ -9,7 +9,14 @@ from typing import Any
 
 from quadmatch.experiments.training_schema import TrainingSection
 from quadmatch.machine import measure_peak_memory
-from quadmatch.models.checkpoints import Checkpoint, list_checkpoints, load_checkpoint, load_into, save_checkpoint
+from quadmatch.models.checkpoints import (
+    Checkpoint,
+    list_checkpoints,
+    load_checkpoint,
+    load_into,
+    read_state,
+    save_checkpoint,
+)
 from quadmatch.models.runs import Run
 from quadmatch.training.log import Say, TrainingLog
 from quadmatch.training.optimisation import load_optimiser, read_optimiser
@@ -42,10 +49,12 @@ class Progress:
 def train(trainer: Trainer, run: Run, say: Say, board: bool) -> Progress:
     """Take the steps that a run still needs, from its last checkpoint on."""
     progress, training = load(trainer, run), run.experiment.training
+    leads = trainer.team.rank == 0
     if progress.finished:
         say(f"{run.folder} is finished: {progress.step} steps")
+        if leads and not read_state(run.folder)["finished"]:
+            save(trainer, run, progress)
         return progress
-    leads = trainer.team.rank == 0
     with TrainingLog(run.folder, progress.step, _find_end(training), say, board) if leads else nullcontext() as log:
         started, saved = perf_counter() - progress.seconds, perf_counter()
         while not progress.finished:
@@ -132,5 +141,5 @@ def load(trainer: Trainer, run: Run) -> Progress:
         trainer.average.load(checkpoint.average)
     state, training = checkpoint.state, run.experiment.training
     progress = Progress(step, state["best"], state["stale"], state["seconds"])
-    progress.finished = state["finished"] and (step >= _find_end(training) or _is_stale(progress, training))
+    progress.finished = step >= _find_end(training) or (state["finished"] and _is_stale(progress, training))
     return progress

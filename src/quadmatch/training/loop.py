@@ -49,12 +49,10 @@ class Progress:
 def train(trainer: Trainer, run: Run, say: Say, board: bool) -> Progress:
     """Take the steps that a run still needs, from its last checkpoint on."""
     progress, training = load(trainer, run), run.experiment.training
-    leads = trainer.team.rank == 0
     if progress.finished:
         say(f"{run.folder} is finished: {progress.step} steps")
-        if leads and not read_state(run.folder)["finished"]:
-            save(trainer, run, progress)
         return progress
+    leads = trainer.team.rank == 0
     with TrainingLog(run.folder, progress.step, _find_end(training), say, board) if leads else nullcontext() as log:
         started, saved = perf_counter() - progress.seconds, perf_counter()
         while not progress.finished:

@@ -14,7 +14,6 @@ from quadmatch.models.checkpoints import (
     list_checkpoints,
     load_checkpoint,
     load_into,
-    read_state,
     save_checkpoint,
 )
 from quadmatch.models.runs import Run

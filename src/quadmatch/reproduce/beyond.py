@@ -18,7 +18,6 @@ ACCURACY = replace(
     rows={
         NAME: SHIPPED,
         f"{NAME}, only used without": replace(SHIPPED, constraint=False),
-        f"{NAME}, the first run": Row(EXPERIMENT),
         "qcdgm2-voc as shipped": Row(model="qcdgm2-voc", paper="qc-DGM2"),
     },
     compared=((NAME, f"{NAME}, only used without"), (NAME, "qcdgm2-voc as shipped")),

@@ -238,6 +238,7 @@ def draw_transfer() -> str:
         "in %, default model",
         "`transfer`",
         f"`match --detect {record['corners']}`",
+        "median distance",
         "called sure",
         "right of these",
     ]

@@ -47,7 +47,7 @@ def main() -> None:
         print(f"{count} against 12", rows[f"{count} against 12"], flush=True)
     command = f"python benchmarks/few_points.py --pairs {options.pairs}"
     if options.out:
-        write_json(options.out, {"command": command, "seed": 0, **describe_origin(), "rows": rows})
+        write_json(options.out, {**describe_origin(), "command": command, "seed": 0, "rows": rows})
 
 
 if __name__ == "__main__":

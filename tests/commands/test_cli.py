@@ -14,7 +14,17 @@ from quadmatch.methods import METHODS
 from quadmatch.models.load import list_models
 from quadmatch.reproduce import ITEMS
 
-COMMANDS = ["demo", "match", "match-many", "bench solvers", "data prepare", "data check", "train", "evaluate"]
+COMMANDS = [
+    "demo",
+    "match",
+    "transfer",
+    "match-many",
+    "bench solvers",
+    "data prepare",
+    "data check",
+    "train",
+    "evaluate",
+]
 COMMANDS += ["bench images", "reproduce", "export", "serve", "list"]
 
 
@@ -28,6 +38,7 @@ def test_every_command_explains_itself(command):
     assert result.exit_code == 0, result.output
     assert "Usage" in result.output
     assert "<bool>" not in result.output
+    assert "<list" not in result.output
     assert not re.search(r" \.\s", result.output)
 
 

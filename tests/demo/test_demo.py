@@ -25,6 +25,7 @@ def test_graphs_show_what_the_constraint_gains(tmp_path) -> None:
     assert counts[1] > counts[0] + 5
     for name in ("graphs.png", "features-alone.png"):
         assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
+    assert run_demo("--out", str(tmp_path), "--no-photographs", "--quiet") == ""
 
 
 def test_each_pair_goes_through_the_network_once_for_both_ways() -> None:

@@ -75,6 +75,7 @@ def test_a_picture_knows_its_own_landmarks_again() -> None:
     assert not found.unsure.any()
     other = transfer(make_matcher(), pixels, landmarks, draw_pixels(5, 96, 96))
     assert other.scores.mean() < found.scores.mean()
+    assert 0 <= other.scores.min() <= found.scores.max() <= 1
     boxed = transfer(make_matcher(), pixels, landmarks, pixels, box_a=(0, 0, 96, 96), box_b=(0, 0, 96, 96))
     assert np.abs(boxed.points - landmarks).max() < 12
 

@@ -10,6 +10,7 @@ import pytest
 from quoted_figures import (
     draw_classes,
     draw_compared,
+    draw_few_points,
     draw_gains,
     draw_iterations,
     draw_methods,
@@ -17,6 +18,7 @@ from quoted_figures import (
     draw_readings,
     draw_readme,
     draw_scores,
+    draw_transfer,
     draw_voc_constraint,
     draw_voc_test,
     draw_willow_constraint,
@@ -36,7 +38,7 @@ TABLES = {
         draw_iterations,
         partial(draw_methods, "voc-reduced", "Pascal VOC, validation, 150 steps, one seed, accuracy"),
     ],
-    "docs/own-images.md": [draw_scores],
+    "docs/own-images.md": [draw_scores, draw_transfer, draw_few_points],
     "docs/beyond.md": [
         partial(draw_methods, "beyond", "Pascal VOC, validation, accuracy"),
         partial(draw_methods, "beyond-f1", "Pascal VOC, validation, F1 of all keypoints"),

@@ -231,6 +231,42 @@ def draw_scores() -> str:
     return draw(["score", "same kind, all points matched", *heading[2:]], *lines)
 
 
+def draw_transfer() -> str:
+    """Landmarks within a tenth of the longer side, by `transfer` and by `match --detect`."""
+    record = read("results/transfer")
+    heading = [
+        "in %, default model",
+        "`transfer`",
+        f"`match --detect {record['corners']}`",
+        "median distance",
+        "called sure",
+        "right of these",
+    ]
+    words = {
+        "photo warps, strength 1": "the same thing, bent (strength 1)",
+        "photo warps, strength 2": "the same thing, much bent and turned (strength 2)",
+        "VOC, all classes": "two things of one kind (Pascal VOC validation)",
+    }
+    lines = []
+    for kind, name in words.items():
+        row = record["rows"][kind]
+        cells = [f"{row['transfer_percent']:.1f}", f"{row['detect_percent']:.1f}"]
+        cells += [f"{100 * row['transfer_median']:.1f}"]
+        cells += [f"{100 * row['sure'] / row['landmarks']:.1f}", f"{row['sure_percent']:.1f}"]
+        lines.append([f"{name}: {row['pairs']} pairs, {row['landmarks']} landmarks", *cells])
+    return draw(heading, *lines)
+
+
+def draw_few_points() -> str:
+    """Few keypoints in one picture, many in the other."""
+    heading = ["% right, default model", "crops around the points alone", "as `match` does it"]
+    lines = []
+    for counts, row in read("results/few-points")["rows"].items():
+        cells = [f"{row['around_the_points']:.1f}", f"{row['both_tried']:.1f}"]
+        lines.append([f"{counts} points: {row['pairs']} pairs, {row['warned']} of them with a warning", *cells])
+    return draw(heading, *lines)
+
+
 def draw_classes(kind: str, published: str, metric: str) -> str:
     """Page `results/voc-test.md` or `results/voc-test-f1.md`: class by class beside the paper's."""
     records = [read(f"results/qcdgm{number}-voc-test{kind}") for number in (1, 2)]

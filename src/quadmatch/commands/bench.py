@@ -19,7 +19,7 @@ def bench() -> None:
     """Measure speed and quality beside other packages."""
 
 
-Only = Annotated[list[str] | None, typer.Option(help="Only this benchmark; may be repeated.")]
+Only = Annotated[list[str] | None, typer.Option(metavar="<name>", help="Only this benchmark; may be repeated.")]
 Out = Annotated[Path | None, typer.Option(help="Also write JSON and Markdown into this folder.")]
 
 

@@ -25,7 +25,9 @@ def evaluate(
     outlier_kind: Annotated[str, typer.Option(help="normal or uniform.")] = "normal",
     constraint: Annotated[bool, typer.Option(help="The quadratic constraint, learned and discrete.")] = True,
     partial: Annotated[bool, typer.Option(help="Leave alone what matches nothing well.")] = False,
-    option: Annotated[list[str] | None, typer.Option(help="Of the data set, as in outside=drop.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="<key=value>", help="Of the data set, as in outside=drop.")
+    ] = None,
     precision: Annotated[str | None, typer.Option(help="Of the convolutions, as in float32.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder in which activations are kept.")] = None,
     json: Json = None,

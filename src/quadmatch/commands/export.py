@@ -14,7 +14,9 @@ def export(
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("models"),
     figures: Annotated[
         list[Path] | None,
-        typer.Option(exists=True, dir_okay=False, help="Results of `evaluate --json` for the model's card."),
+        typer.Option(
+            metavar="<path>", exists=True, dir_okay=False, help="Results of `evaluate --json` for the model's card."
+        ),
     ] = None,
     number: Annotated[str, typer.Option(help="float16 or float32.")] = "float16",
 ) -> None:

@@ -19,6 +19,16 @@ STANDARD = Path("-")
 """A file of this name is the standard output."""
 
 
+def choose_say(quiet: bool) -> Callable[[str], None]:
+    """What prints lines that tell of progress, and nothing where quiet was asked for."""
+
+    def say(line: str) -> None:
+        if not quiet:
+            typer.echo(line)
+
+    return say
+
+
 def check_json(path: Path | None) -> None:
     """Refuse a file that cannot be written, before the work that it is to hold."""
     from quadmatch.files import check_target

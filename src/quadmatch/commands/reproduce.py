@@ -23,11 +23,11 @@ def reproduce(
     mirror: Annotated[Path | None, typer.Option(exists=True, help="Folder that holds its archives, by name.")] = None,
     split: Annotated[str | None, typer.Option(help="Evaluate on this split instead of the table's.")] = None,
     rows: Annotated[
-        list[str] | None, typer.Option("--row", help="Only this row of a table or figure; may be repeated.")
+        list[str] | None, typer.Option("--row", metavar="<name>", help="Only this row of a table; may be repeated.")
     ] = None,
     quick: Annotated[bool, typer.Option(help="A tenth of the steps, 100 pairs, one seed.")] = False,
     changes: Annotated[
-        list[str] | None, typer.Option("--set", help="Of every experiment, as in training.threads=2.")
+        list[str] | None, typer.Option("--set", metavar="<key=value>", help="Of every experiment: training.threads=2.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of runs and results; what is there is reused.")] = Path("results"),
     engine: Engine = "local",

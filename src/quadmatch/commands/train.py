@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from quadmatch.commands.printing import Quiet, choose_say
 from quadmatch.experiments.shipped import list_experiments, locate_experiment
 
 
@@ -18,7 +19,9 @@ def train(
             autocompletion=list_experiments,
         ),
     ] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="As in training.seed=3; repeatable.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="<key=value>", help="As in training.seed=3; repeatable.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="New folder of the run; runs/NAME if left out. A launched run goes on in it.")
     ] = None,
@@ -30,6 +33,7 @@ def train(
     board: Annotated[bool, typer.Option(help="Write for TensorBoard, where it is installed.")] = True,
     processes: Annotated[int, typer.Option(min=1, help="Processes on this machine that share each batch.")] = 1,
     wait: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for processes launched elsewhere.")] = 60.0,
+    quiet: Quiet = False,
 ) -> None:
     """Train an experiment in a new folder, or go on with a run; both end with the same bits."""
     if experiment is not None:
@@ -45,34 +49,37 @@ def train(
     if place := mirror or root:
         changes.append(f"data.root={place.absolute()}")
     if processes == 1:
-        _train(experiment, changes, folder, board, wait)
+        _train(experiment, changes, folder, board, wait, quiet)
     elif is_launched():
         raise ValueError("--processes: torchrun has started the processes already; leave it out")
     else:
-        _launch(processes, experiment, changes, folder, board)
+        _launch(processes, experiment, changes, folder, board, quiet)
 
 
-def _train(experiment: str | None, changes: list[str], folder: Path, board: bool, wait: float) -> None:
+def _train(experiment: str | None, changes: list[str], folder: Path, board: bool, wait: float, quiet: bool) -> None:
     """Train as one rank, or alone; what is launched again goes on where it was."""
     from quadmatch.experiments.reading import read_experiment
     from quadmatch.launch.group import is_launched, join_group
     from quadmatch.training import fit as training
 
+    say = choose_say(quiet)
     with join_group(wait) as team:
         if experiment is None:
-            progress = training.resume(folder, changes, team=team, say=typer.echo, board=board)
+            progress = training.resume(folder, changes, team=team, say=say, board=board)
         else:
             read, again = read_experiment(experiment, changes), is_launched()
-            progress = training.fit(read, folder, team=team, again=again, say=typer.echo, board=board)
+            progress = training.fit(read, folder, team=team, again=again, say=say, board=board)
     if team.rank == 0:
         best = "" if progress.best is None else f", best on validation {progress.best['accuracy']:.1f}"
         typer.echo(f"{folder}: {progress.step} steps in {progress.seconds:.0f} s{best}")
 
 
-def _launch(processes: int, experiment: str | None, changes: list[str], folder: Path, board: bool) -> None:
+def _launch(processes: int, experiment: str | None, changes: list[str], folder: Path, board: bool, quiet: bool) -> None:
     """The same command in several processes on this machine."""
     from quadmatch.launch.processes import start_processes
 
     words = [f"--resume={folder}"] if experiment is None else [experiment, f"--out={folder}"]
     words += [f"--set={change}" for change in changes]
-    start_processes(processes, "quadmatch", ["train", *words, "--board" if board else "--no-board"])
+    start_processes(
+        processes, "quadmatch", ["train", *words, "--board" if board else "--no-board", *["--quiet"] * quiet]
+    )

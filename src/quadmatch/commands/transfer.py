@@ -65,12 +65,17 @@ def transfer(
 
 def summarise(found: Transferred, b: Picture) -> str:
     """How many landmarks, and where each is."""
-    unsure = int(found.unsure.sum())
-    lines = [f"{len(found.scores)} landmarks in {b.file}" + (f", {unsure} of them unsure" if unsure else "")]
+    lines = [count_landmarks(found, b.file)]
     names = name_keypoints(found.keypoints)
     for name, (x, y), score, doubt in zip(names, found.points, found.scores, found.unsure):
         lines.append(f"{name:>12}   ({x:.1f}, {y:.1f})   score {score:.2f}{'   unsure' if doubt else ''}")
     return "\n".join(lines)
+
+
+def count_landmarks(found: Transferred, file: str) -> str:
+    """How many landmarks there are, and how many of them should be looked at."""
+    count, unsure = len(found.scores), int(found.unsure.sum())
+    return f"{count} landmark{'s' * (count != 1)} in {file}" + (f", {unsure} of them unsure" if unsure else "")
 
 
 def _write(found: Transferred, a: Picture, b: Picture, out: Path | None, draw: Path | None) -> None:
@@ -89,4 +94,5 @@ def _write(found: Transferred, a: Picture, b: Picture, out: Path | None, draw: P
         marked = [f"{name} ?" if doubt else name for name, doubt in zip(names, found.unsure)]
         points = a.keypoints.points, found.points
         pictures = {"image_a": a.image, "image_b": b.image}
-        draw_match(found.to_match(), *points, **pictures, names_a=names, names_b=marked, path=draw)
+        title = count_landmarks(found, Path(b.file).name)
+        draw_match(found.to_match(), *points, **pictures, names_a=names, names_b=marked, title=title, path=draw)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from quadmatch.files import write_file
+from quadmatch.models.load import DEFAULT
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; --strong: #0b7285; --right: #1b9e77; --wrong: #d7263d; }
@@ -25,6 +26,11 @@ pre { background: var(--soft); padding: 1rem; border-radius: 6px; overflow-x: au
 .grid { display: grid; gap: 0 1.5rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
 """
 
+BOTH = (
+    "<p>The default model counts edges to choose between its trained and its untrained half. Without the constraint it "
+    "cannot, so the difference is not the constraint's alone: docs/models.md has more.</p>"
+)
+"""What is true of the default model alone."""
 NEXT = """\
 quadmatch match a.jpg b.jpg --points-a a.json --points-b b.json --draw matches.png
 quadmatch match a.jpg b.jpg --detect 40 --draw matches.png
@@ -41,6 +47,7 @@ def write_page(out: Path, photographs: Mapping[str, Any], graphs: Sequence[Mappi
         f"{photographs['points']} points whose partners are known. "
         f"Model: <b>{escape(photographs['model'])}</b>.</p>",
         _tabulate(photographs["right"]),
+        *([BOTH] if photographs["model"] == DEFAULT else []),
         f"<p>With points that are detected in each picture instead of given: precision "
         f"<b>{found['precision']:.1f} %</b>, recall <b>{found['recall']:.1f} %</b> of the {found['true']} points "
         "that both detections found.</p>",

@@ -37,7 +37,7 @@ class Transferred:
 
     keypoints: Keypoints
     scores: Float[np.ndarray, " K"]
-    """How alike both places look, at most 1."""
+    """How alike both places look, from 0 to 1."""
     sure: float
     """Score from which a landmark is taken for found."""
     edges: Float[np.ndarray, "K K"]
@@ -95,7 +95,7 @@ def transfer_landmarks(matcher: Matcher, a: Picture, b: Picture, *, constraint: 
         found = max(near, found, key=lambda one: one.worth)
     edges = delaunay(torch.from_numpy(landmarks.astype(np.float32))).numpy()
     keypoints = replace(a.keypoints, points=found.points, box=other)
-    return Transferred(keypoints, found.scores, SURE[found.look], edges)
+    return Transferred(keypoints, found.scores.clip(0, 1), SURE[found.look], edges)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from quadmatch.reproduce.rows import PEERS
 from quadmatch.reproduce.scores import list_shares
 from quadmatch.reproduce.tables import read_published
 
@@ -138,6 +139,19 @@ def draw_methods(record: str, title: str) -> str:
         beside = ["", ""] if paper is None else [f"{paper:.1f}", f"{mean - paper:+.1f}"]
         lines.append([name, f"{mean:.1f}{spread}", *beside])
     return draw([title, "here", "the paper", "difference"], *lines)
+
+
+def draw_willow() -> str:
+    """Willow with all image features and with half of them left out in training, beside the paper's."""
+    plain, thinned = (read(f"results/{record}")["rows"] for record in ("willow-plain", "willow"))
+    lines = []
+    for name, row in plain.items():
+        found = thinned.get(name) if name in PEERS else None  # The others leave none out.
+        chosen, paper = (found or row)["mean"]["mean"], row["paper"].get("mean")
+        beside = ["", ""] if paper is None else [f"{paper:.1f}", f"{chosen - paper:+.1f}"]
+        lines.append([name, f"{row['mean']['mean']:.1f}", f"{found['mean']['mean']:.1f}" if found else "", *beside])
+    heading = ["Willow, test, one seed, accuracy", "all image features", "half left out in training", "the paper"]
+    return draw([*heading, "difference"], *lines)
 
 
 def draw_compared(*records: str) -> str:

@@ -24,6 +24,9 @@ READINGS = {", as printed": "_paper", ", as released": "_released"}
 CONSTRAINED = (("qc-GMN", "GMN"), ("qc-PCA", "PCA"), ("qc-DGM1", "DGM1"), ("qc-DGM2", "DGM2"))
 """Rows with the constraint beside the same network trained and used without it."""
 
+ORDER = (("BB-GM (solver of our own)", "qc-DGM1"), ("qc-DGM1", "PCA"), ("PCA", "GMN"))
+"""Rows that the published figures put in this order."""
+
 
 def list_rows(data: str, changes: tuple[str, ...] = (), published: tuple[str, ...] = ()) -> dict[str, Row]:
     """Every method of the paper on `willow` or `voc`, its experiments with the same changes: one budget for all.

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from quadmatch.reproduce import voc
 from quadmatch.reproduce.items import WITHOUT, Row, Table
-from quadmatch.reproduce.rows import CONSTRAINED, PEERS, list_rows
+from quadmatch.reproduce.rows import CONSTRAINED, ORDER, PEERS, list_rows
 
 BUDGET = ("training.steps=300", "training.flip=false")
 """That of `qcdgm1_willow`, for all."""
@@ -31,7 +31,7 @@ TABLE = Table(
     dataset="willow",
     seeds=3,
     rows=_list_methods(THINNED),
-    compared=CONSTRAINED,
+    compared=CONSTRAINED + ORDER,
     note="Every row within one budget: 300 steps of 30 pairs, frozen features of VGG16, no training data but the 100 "
     "pictures. All networks but ours have half of their image features left out at random in training; ours have a "
     "dropout of their own. qc-DGM as printed and as released are the published networks, those without such a word "

@@ -1,5 +1,7 @@
 """The default matcher: a trained head and the untrained read-outs."""
 
+from dataclasses import replace
+
 import torch
 from random_pairs import make_features, random_pair
 
@@ -107,3 +109,35 @@ def test_release_takes_the_heads_constraint_out() -> None:
         plain = both.plain(pair, source, target).assignment
     assert torch.allclose(found.release().assignment, torch.lerp(free, plain, SHARE))
     assert not torch.allclose(found.assignment, torch.lerp(free, plain, SHARE))
+
+
+def make_folded(count: int) -> tuple[GraphPair, Matching, torch.Tensor]:
+    """A plane seen before and after a turn, with an assignment that is half wrong, and one that is right."""
+    rng = torch.Generator().manual_seed(0)
+    points = 20 + 216 * torch.rand(count, 2, generator=rng)
+    x, y = points.T
+    others = torch.stack([torch.where(x < 128, 0.5 * x, 64 + 1.5 * (x - 128)), 0.9 * y + 5], 1)
+    graphs = [Graph(one[None], torch.ones(1, count, dtype=torch.bool), delaunay(one)[None]) for one in (points, others)]
+    wrong = torch.eye(count)[torch.randperm(count, generator=rng)][None]
+    matching = Matching(wrong, wrong, graphs[0].adjacency, graphs[1].adjacency, unconstrained=wrong)
+    return GraphPair(*graphs, torch.eye(count, dtype=torch.bool)[None]), matching, 0.8 * torch.eye(count)[None]
+
+
+def test_local_maps_decide_where_neighbours_move_together() -> None:
+    pair, found, start = make_folded(30)
+    alike = torch.ones(1)
+    bent = consensus.bend(pair, found, (start,), alike)
+    assert torch.equal(bent.assignment.argmax(-1)[0], torch.arange(30))
+    assert torch.equal(bent.release().assignment, found.assignment)  # Without the constraint, as before.
+    right = replace(found, assignment=torch.eye(30)[None])
+    assert torch.equal(consensus.bend(pair, right, (found.assignment,), alike).assignment, right.assignment)
+    assert torch.equal(consensus.bend(pair, found, (start,), 0.2 * alike).assignment, found.assignment)
+
+
+def test_local_maps_say_nothing_of_few_nodes_and_of_chance() -> None:
+    pair, found, start = make_folded(consensus.NODES - 1)
+    assert consensus.bend(pair, found, (start,), torch.ones(1)) is found
+    pair, found, _ = make_folded(30)
+    strange = replace(pair, target=replace(pair.target, points=pair.target.points.flip(1)))
+    bent = consensus.bend(strange, found, (found.assignment,), torch.ones(1))
+    assert torch.equal(bent.assignment, found.assignment)

@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from own_pictures import make_matcher
 from typer.testing import CliRunner
 
 from quadmatch import bench
-from quadmatch.bench import batch, graphs, methods, qaplib, report, scaling
+from quadmatch.bench import batch, graphs, inference, methods, qaplib, report, scaling
 from quadmatch.cli import app
 
 
@@ -23,6 +24,14 @@ def test_heads_are_timed_with_their_own_constraint_and_loss() -> None:
     assert row["ratio"] == pytest.approx(row["ours"] / row["peer"])
     assert row["met"] is (row["ratio"] >= 0.2)
     assert "qcgmn_voc" in row["name"]
+
+
+@pytest.mark.parametrize("pairs", [1, 64])
+def test_matches_from_features_are_timed(pairs) -> None:
+    row = inference.time_matches("small", make_matcher(), pairs, rounds=1)
+    assert row["ours"] > 0
+    assert row["met"] is (row["ours"] <= {1: 0.01, 64: 0.15}[pairs])
+    assert row["size"].startswith(f"batch {pairs}, ")
 
 
 def test_correlated_graphs_have_the_share_and_correlation_they_are_asked_for() -> None:

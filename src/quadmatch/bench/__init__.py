@@ -24,6 +24,7 @@ IMAGES = {
     "training": "quadmatch.bench.training",
     "together": "quadmatch.bench.together",
     "methods": "quadmatch.bench.methods",
+    "inference": "quadmatch.bench.inference",
     "bulk": "quadmatch.bench.bulk",
 }
 """Each a module with `run() -> list[Row]`; `qaplib` needs a folder."""

@@ -7,6 +7,7 @@ from random_pairs import make_features, random_pair
 
 import quadmatch.methods.consensus as consensus
 from quadmatch import Features, Graph, GraphPair
+from quadmatch.decode import decode, split_results
 from quadmatch.delaunay import delaunay
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
 from quadmatch.matching import Matching
@@ -141,3 +142,33 @@ def test_local_maps_say_nothing_of_few_nodes_and_of_chance() -> None:
     strange = replace(pair, target=replace(pair.target, points=pair.target.points.flip(1)))
     bent = consensus.bend(strange, found, (found.assignment,), torch.ones(1))
     assert torch.equal(bent.assignment, found.assignment)
+
+
+class Matchable(torch.nn.Module):
+    """The untrained comparison, of which every node is as sure of a partner as it is told."""
+
+    def __init__(self, sure: float) -> None:
+        super().__init__()
+        self.inner, self.sure = DotProduct(temperature=0.01), sure
+
+    def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
+        found = self.inner(pair, source, target)
+        logits = torch.logit(torch.tensor(self.sure, dtype=source.local.dtype))
+        return replace(found, matchable=(logits.expand(found.unary.shape[:2]), logits.expand(found.unary.shape[::2])))
+
+
+def test_pictures_have_something_in_common_if_the_head_says_so_or_they_look_alike() -> None:
+    def match(sure: float, likeness: float) -> float:
+        pair, source, _ = random_pair(7, 7, seed=0)
+        order = torch.eye(7, dtype=source.local.dtype)[None]
+        scale = (likeness / 2) ** 0.5
+        alike = make_features(scale * order, scale * order, source.whole)
+        found = Consensus(Matchable(sure), temperature=0.01)(pair, alike, alike)
+        assert found.matchable is None  # Nodes are not gated: the untrained half knows things that no head has learned.
+        return float(split_results(pair, found, decode(found, pair.mask))[0].matchable)
+
+    assert match(0.01, 0.5) < 0.1
+    assert match(0.99, 0.5) > 0.9
+    assert match(0.01, 1.9) > 0.9
+    pair, source, target = random_pair(7, 7, seed=0)
+    assert Consensus(DotProduct())(pair, source, target).common is None

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from quadmatch.decode import LARGE, decode
+from quadmatch.decode import LARGE, decode, find_common
 from quadmatch.graph import GraphPair
 from quadmatch.layers.local_maps import measure_miss, sharpen
 from quadmatch.matching import Features, Matching
@@ -21,6 +21,8 @@ ALIKE = (0.3, 0.6)
 """Mean likeness of the untrained match, of at most 2, at which it begins to be taken for the same thing, and is."""
 EDGES = (3.0, 6.0)
 """Edges that the untrained match keeps beyond those of the head's at which it begins to be believed, and is."""
+SAME = (0.6, 1.0)
+"""Mean likeness at which two pictures begin to be taken for views of one thing, whatever the head says, and are."""
 EVEN = 0.5
 """Of the untrained assignment in one of the two that local maps begin with; the other is the untrained one alone."""
 MISS, NODES = 40.0, 12
@@ -63,9 +65,16 @@ class Consensus(nn.Module):
             plain.structure_target,
             learned.earlier,
             torch.lerp(learned.release().assignment, plain.assignment, SHARE),
+            common=find_in_common(learned, likeness),
         )
         starts = untrained.assignment, torch.lerp(learned.assignment, plain.assignment, EVEN)
         return bend(pair, found, starts, likeness)
+
+
+def find_in_common(learned: Matching, likeness: Float[Tensor, " B"]) -> Float[Tensor, " B"] | None:
+    """How probable it is that two pictures have anything in common: the head has learned it, or they look alike."""
+    sure = find_common(learned)
+    return None if sure is None else 1 - (1 - sure) * (1 - _rise(likeness, *SAME).to(sure.dtype))
 
 
 def bend(

@@ -120,7 +120,8 @@ def make_folded(count: int) -> tuple[GraphPair, Matching, torch.Tensor]:
     others = torch.stack([torch.where(x < 128, 0.5 * x, 64 + 1.5 * (x - 128)), 0.9 * y + 5], 1)
     graphs = [Graph(one[None], torch.ones(1, count, dtype=torch.bool), delaunay(one)[None]) for one in (points, others)]
     wrong = torch.eye(count)[torch.randperm(count, generator=rng)][None]
-    matching = Matching(wrong, wrong, graphs[0].adjacency, graphs[1].adjacency, unconstrained=wrong)
+    unsure = 0.5 * wrong + 0.3 * torch.eye(count)
+    matching = Matching(wrong, wrong, graphs[0].adjacency, graphs[1].adjacency, unconstrained=unsure)
     return GraphPair(*graphs, torch.eye(count, dtype=torch.bool)[None]), matching, 0.8 * torch.eye(count)[None]
 
 
@@ -129,7 +130,9 @@ def test_local_maps_decide_where_neighbours_move_together() -> None:
     alike = torch.ones(1)
     bent = consensus.bend(pair, found, (start,), alike)
     assert torch.equal(bent.assignment.argmax(-1)[0], torch.arange(30))
-    assert torch.equal(bent.release().assignment, found.assignment)  # Without the constraint, as before.
+    assert torch.equal(bent.release().assignment, found.release().assignment)  # Without the constraint, as before.
+    sure = replace(found, unconstrained=found.assignment)
+    assert torch.equal(consensus.bend(pair, sure, (start,), alike).assignment, found.assignment)
     right = replace(found, assignment=torch.eye(30)[None])
     assert torch.equal(consensus.bend(pair, right, (found.assignment,), alike).assignment, right.assignment)
     assert torch.equal(consensus.bend(pair, found, (start,), 0.2 * alike).assignment, found.assignment)

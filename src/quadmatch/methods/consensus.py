@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from quadmatch.decode import LARGE, decode, find_common
 from quadmatch.graph import GraphPair
-from quadmatch.layers.local_maps import measure_miss, sharpen
+from quadmatch.layers.local_maps import DOUBT, measure_miss, sharpen
 from quadmatch.matching import Features, Matching
 from quadmatch.methods.dot_product import DotProduct
 
@@ -40,7 +40,7 @@ class Consensus(nn.Module):
     disagree on a pair, the graphs decide: two views of the same thing have most edges in common, so the
     untrained match is trusted (t, from 0 to 1) as far as its keypoints look alike and it keeps more edges
     than the head's does. Both read the same frozen features, of which the untrained half compares two layers.
-    At last, what local maps make of both halves is taken where it moves neighbours more alike (`bend`): a wall
+    At last, what local maps make of both halves is taken where less speaks against it (`bend`): a wall
     that is seen from the side is narrower and has other edges, but its points move together.
     """
 
@@ -80,7 +80,7 @@ def find_in_common(learned: Matching, likeness: Float[Tensor, " B"]) -> Float[Te
 def bend(
     pair: GraphPair, found: Matching, starts: Sequence[Float[Tensor, "B N M"]], likeness: Float[Tensor, " B"]
 ) -> Matching:
-    """The matching, or what local maps make of a start where its match misplaces neighbours least, and by little.
+    """The matching, or what local maps make of a start where less speaks against that.
 
     Pairs of few nodes fit any map by chance, and those that do not look alike at all may do so too; pairs of very many
     nodes take too long. They stay as they are.
@@ -90,18 +90,25 @@ def bend(
     enough = (torch.minimum(pair.source.sizes, pair.target.sizes) >= NODES) & (likeness > ALIKE[0])
     if not enough.any():
         return found
-    best, least = found.assignment, _miss(pair, found).clamp(max=MISS)
+    best, (least, _) = found.assignment, _weigh_match(pair, found)
     for start in starts:
         bent = replace(found, assignment=sharpen(start, pair))
-        miss = _miss(pair, bent)
-        better = enough & (miss < least)
+        cost, miss = _weigh_match(pair, bent)
+        better = enough & (miss < MISS) & (cost < least)
         best = torch.where(better[:, None, None], bent.assignment, best)
-        least = torch.where(better, miss, least)
+        least = torch.where(better, cost, least)
     return replace(found, assignment=best)
 
 
-def _miss(pair: GraphPair, matching: Matching) -> Float[Tensor, " B"]:
-    return measure_miss(decode(matching, pair.mask, weight=HEAD_WEIGHT).assignment, pair)
+def _weigh_match(pair: GraphPair, matching: Matching) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
+    """What speaks against the match of a matching, and by how much it misplaces neighbours.
+
+    Per node, how unlikely its place is where neighbours miss places by so much, and its partner before any constraint.
+    """
+    match = decode(matching, pair.mask, weight=HEAD_WEIGHT).assignment
+    miss, known = measure_miss(match, pair), torch.log(matching.release().assignment.double() + DOUBT)
+    unlikely = -(known * match).sum((1, 2)) / match.sum((1, 2)).clamp(min=1)
+    return 2 * torch.log(miss.clamp(min=1)) + unlikely, miss
 
 
 def find_trust(

@@ -25,6 +25,7 @@ IMAGES = {
     "together": "quadmatch.bench.together",
     "methods": "quadmatch.bench.methods",
     "inference": "quadmatch.bench.inference",
+    "turned": "quadmatch.bench.turned",
     "bulk": "quadmatch.bench.bulk",
 }
 """Each a module with `run() -> list[Row]`; `qaplib` needs a folder."""

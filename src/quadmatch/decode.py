@@ -93,7 +93,7 @@ def limit_iterations(rows: int, columns: int) -> int:
 
 def split_results(pairs: GraphPair, matching: Matching, solution: Solution) -> list[MatchResult]:
     """The result of each pair of a batch, without its padding, as numpy arrays."""
-    results, assignment, surest = [], matching.assignment, find_surest(matching)
+    results, assignment, common = [], matching.assignment, find_common(matching)
     sizes = zip(pairs.source.sizes.tolist(), pairs.target.sizes.tolist())
     for row, (nodes, others) in enumerate(sizes):
         soft = assignment[row, :nodes, :others].cpu().numpy()
@@ -109,14 +109,19 @@ def split_results(pairs: GraphPair, matching: Matching, solution: Solution) -> l
                 converged=bool(solution.converged[row]),
                 source=pairs.source.adjacency[row, :nodes, :nodes].cpu().numpy(),
                 target=pairs.target.adjacency[row, :others, :others].cpu().numpy(),
-                matchable=None if surest is None else float(surest[row]),
+                matchable=None if common is None else float(common[row]),
             )
         )
     return results
 
 
-def find_surest(matching: Matching) -> Float[Tensor, " B"] | None:
-    """How sure the surest pair of nodes is, both of having a partner and of which; None where nodes do not say."""
+def find_common(matching: Matching) -> Float[Tensor, " B"] | None:
+    """How probable it is that there is anything in common: as the head says of the pair, else how sure two nodes are.
+
+    Those that are surest count, of having a partner and of which; None where nodes do not say.
+    """
+    if matching.common is not None:
+        return matching.common
     if matching.matchable is None:
         return None
     source, target = (logits.sigmoid() for logits in matching.matchable)

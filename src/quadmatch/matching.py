@@ -97,6 +97,8 @@ class Matching(Batch):
     """Logits of each node that it has a partner at all, where a head says so."""
     mutual: Float[Tensor, "B N M"] | None = None
     """How probable it is that two nodes pick each other, where a head is trained for it; zero on padding."""
+    common: Float[Tensor, " B"] | None = None
+    """How probable it is that the two graphs have anything in common, where a head says so of the whole pair."""
 
     @property
     def stages(self) -> tuple[Stage, ...]:

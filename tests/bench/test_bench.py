@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from own_pictures import draw_pixels, make_matcher
 from typer.testing import CliRunner
 
 from quadmatch import bench
-from quadmatch.bench import batch, graphs, methods, qaplib, report, scaling
+from quadmatch.bench import batch, graphs, inference, methods, qaplib, report, scaling, turned
 from quadmatch.cli import app
+from quadmatch.datasets.photo_pairs import PicturePair
 
 
 def test_every_bench_has_a_run() -> None:
@@ -23,6 +25,25 @@ def test_heads_are_timed_with_their_own_constraint_and_loss() -> None:
     assert row["ratio"] == pytest.approx(row["ours"] / row["peer"])
     assert row["met"] is (row["ratio"] >= 0.2)
     assert "qcgmn_voc" in row["name"]
+
+
+def test_turned_photographs_are_told_by_orientation_and_by_points() -> None:
+    pictures = [draw_pixels(seed=seed, height=96, width=96) for seed in range(3)]
+    points = np.random.default_rng(1).uniform(8, 88, (12, 2))
+    pairs = [PicturePair(str(place), one, points, one, points, np.arange(12)) for place, one in enumerate(pictures)]
+    orientation, right = turned.measure_turned(make_matcher(), pairs, "drawn", required=True)
+    assert (orientation["ours"], orientation["met"], right["ours"], right["met"]) == (100.0, True, 100.0, True)
+    assert right["never_turned"] == 100.0
+    assert right["peer"] < 100.0
+    assert orientation["size"] == "3 pairs, 36 points"
+
+
+@pytest.mark.parametrize("pairs", [1, 64])
+def test_matches_from_features_are_timed(pairs) -> None:
+    row = inference.time_matches("small", make_matcher(), pairs, rounds=1)
+    assert row["ours"] > 0
+    assert row["met"] is (row["ours"] <= {1: 0.01, 64: 0.15}[pairs])
+    assert row["size"].startswith(f"batch {pairs}, ")
 
 
 def test_correlated_graphs_have_the_share_and_correlation_they_are_asked_for() -> None:

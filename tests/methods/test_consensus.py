@@ -1,10 +1,13 @@
 """The default matcher: a trained head and the untrained read-outs."""
 
+from dataclasses import replace
+
 import torch
 from random_pairs import make_features, random_pair
 
 import quadmatch.methods.consensus as consensus
 from quadmatch import Features, Graph, GraphPair
+from quadmatch.decode import decode, split_results
 from quadmatch.delaunay import delaunay
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
 from quadmatch.matching import Matching
@@ -107,3 +110,68 @@ def test_release_takes_the_heads_constraint_out() -> None:
         plain = both.plain(pair, source, target).assignment
     assert torch.allclose(found.release().assignment, torch.lerp(free, plain, SHARE))
     assert not torch.allclose(found.assignment, torch.lerp(free, plain, SHARE))
+
+
+def make_folded(count: int) -> tuple[GraphPair, Matching, torch.Tensor]:
+    """A plane seen before and after a turn, with an assignment that is half wrong, and one that is right."""
+    rng = torch.Generator().manual_seed(0)
+    points = 20 + 216 * torch.rand(count, 2, generator=rng)
+    x, y = points.T
+    others = torch.stack([torch.where(x < 128, 0.5 * x, 64 + 1.5 * (x - 128)), 0.9 * y + 5], 1)
+    graphs = [Graph(one[None], torch.ones(1, count, dtype=torch.bool), delaunay(one)[None]) for one in (points, others)]
+    wrong = torch.eye(count)[torch.randperm(count, generator=rng)][None]
+    unsure = 0.5 * wrong + 0.3 * torch.eye(count)
+    matching = Matching(wrong, wrong, graphs[0].adjacency, graphs[1].adjacency, unconstrained=unsure)
+    return GraphPair(*graphs, torch.eye(count, dtype=torch.bool)[None]), matching, 0.8 * torch.eye(count)[None]
+
+
+def test_local_maps_decide_where_neighbours_move_together() -> None:
+    pair, found, start = make_folded(30)
+    alike = torch.ones(1)
+    bent = consensus.bend(pair, found, (start,), alike)
+    assert torch.equal(bent.assignment.argmax(-1)[0], torch.arange(30))
+    assert torch.equal(bent.release().assignment, found.release().assignment)  # Without the constraint, as before.
+    sure = replace(found, unconstrained=found.assignment)
+    assert torch.equal(consensus.bend(pair, sure, (start,), alike).assignment, found.assignment)
+    right = replace(found, assignment=torch.eye(30)[None])
+    assert torch.equal(consensus.bend(pair, right, (found.assignment,), alike).assignment, right.assignment)
+    assert torch.equal(consensus.bend(pair, found, (start,), 0.2 * alike).assignment, found.assignment)
+
+
+def test_local_maps_say_nothing_of_few_nodes_and_of_chance() -> None:
+    pair, found, start = make_folded(consensus.NODES - 1)
+    assert consensus.bend(pair, found, (start,), torch.ones(1)) is found
+    pair, found, _ = make_folded(30)
+    strange = replace(pair, target=replace(pair.target, points=pair.target.points.flip(1)))
+    bent = consensus.bend(strange, found, (found.assignment,), torch.ones(1))
+    assert torch.equal(bent.assignment, found.assignment)
+
+
+class Matchable(torch.nn.Module):
+    """The untrained comparison, of which every node is as sure of a partner as it is told."""
+
+    def __init__(self, sure: float) -> None:
+        super().__init__()
+        self.inner, self.sure = DotProduct(temperature=0.01), sure
+
+    def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
+        found = self.inner(pair, source, target)
+        logits = torch.logit(torch.tensor(self.sure, dtype=source.local.dtype))
+        return replace(found, matchable=(logits.expand(found.unary.shape[:2]), logits.expand(found.unary.shape[::2])))
+
+
+def test_pictures_have_something_in_common_if_the_head_says_so_or_they_look_alike() -> None:
+    def match(sure: float, likeness: float) -> float:
+        pair, source, _ = random_pair(7, 7, seed=0)
+        order = torch.eye(7, dtype=source.local.dtype)[None]
+        scale = (likeness / 2) ** 0.5
+        alike = make_features(scale * order, scale * order, source.whole)
+        found = Consensus(Matchable(sure), temperature=0.01)(pair, alike, alike)
+        assert found.matchable is None  # Nodes are not gated: the untrained half knows things that no head has learned.
+        return float(split_results(pair, found, decode(found, pair.mask))[0].matchable)
+
+    assert match(0.01, 0.5) < 0.1
+    assert match(0.99, 0.5) > 0.9
+    assert match(0.01, 1.9) > 0.9
+    pair, source, target = random_pair(7, 7, seed=0)
+    assert Consensus(DotProduct())(pair, source, target).common is None

@@ -24,6 +24,8 @@ IMAGES = {
     "training": "quadmatch.bench.training",
     "together": "quadmatch.bench.together",
     "methods": "quadmatch.bench.methods",
+    "inference": "quadmatch.bench.inference",
+    "turned": "quadmatch.bench.turned",
     "bulk": "quadmatch.bench.bulk",
 }
 """Each a module with `run() -> list[Row]`; `qaplib` needs a folder."""

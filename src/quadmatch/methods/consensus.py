@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from quadmatch.decode import LARGE, decode
+from quadmatch.decode import LARGE, decode, find_common
 from quadmatch.graph import GraphPair
+from quadmatch.layers.local_maps import DOUBT, measure_miss, sharpen
 from quadmatch.matching import Features, Matching
 from quadmatch.methods.dot_product import DotProduct
 
@@ -19,6 +21,12 @@ ALIKE = (0.3, 0.6)
 """Mean likeness of the untrained match, of at most 2, at which it begins to be taken for the same thing, and is."""
 EDGES = (3.0, 6.0)
 """Edges that the untrained match keeps beyond those of the head's at which it begins to be believed, and is."""
+SAME = (0.6, 1.0)
+"""Mean likeness at which two pictures begin to be taken for views of one thing, whatever the head says, and are."""
+EVEN = 0.5
+"""Of the untrained assignment in one of the two that local maps begin with; the other is the untrained one alone."""
+MISS, NODES = 40.0, 12
+"""Pixels of the crop by which neighbours may misplace a node on average where local maps decide, and nodes for that."""
 HEAD_WEIGHT, PLAIN_WEIGHT = 0.05, 0.1
 """Of the quadratic term, when the two are decoded to count the edges that they keep."""
 
@@ -32,6 +40,8 @@ class Consensus(nn.Module):
     disagree on a pair, the graphs decide: two views of the same thing have most edges in common, so the
     untrained match is trusted (t, from 0 to 1) as far as its keypoints look alike and it keeps more edges
     than the head's does. Both read the same frozen features, of which the untrained half compares two layers.
+    At last, what local maps make of both halves is taken where less speaks against it (`bend`): a wall
+    that is seen from the side is narrower and has other edges, but its points move together.
     """
 
     def __init__(self, head: nn.Module, *, temperature: float = 0.03) -> None:
@@ -46,26 +56,71 @@ class Consensus(nn.Module):
         plain: Matching = self.plain(pair, source, target)
         untrained: Matching = self.untrained(pair, source, target)
         mean = torch.lerp(learned.assignment, plain.assignment, SHARE)
-        trust = find_trust(pair, learned, plain, untrained)[:, None, None]
-        return Matching(
+        likeness = (plain.assignment * plain.unary).sum((1, 2)) / plain.assignment.sum((1, 2)).clamp(min=1)
+        trust = find_trust(pair, learned, untrained, likeness)[:, None, None]
+        found = Matching(
             plain.unary,
             mean + trust * (untrained.assignment - mean),
             plain.structure_source,
             plain.structure_target,
             learned.earlier,
             torch.lerp(learned.release().assignment, plain.assignment, SHARE),
+            common=find_in_common(learned, likeness),
         )
+        starts = untrained.assignment, torch.lerp(learned.assignment, plain.assignment, EVEN)
+        return bend(pair, found, starts, likeness)
 
 
-def find_trust(pair: GraphPair, learned: Matching, plain: Matching, untrained: Matching) -> Float[Tensor, " B"]:
+def find_in_common(learned: Matching, likeness: Float[Tensor, " B"]) -> Float[Tensor, " B"] | None:
+    """How probable it is that two pictures have anything in common: the head has learned it, or they look alike."""
+    sure = find_common(learned)
+    return None if sure is None else 1 - (1 - sure) * (1 - _rise(likeness, *SAME).to(sure.dtype))
+
+
+def bend(
+    pair: GraphPair, found: Matching, starts: Sequence[Float[Tensor, "B N M"]], likeness: Float[Tensor, " B"]
+) -> Matching:
+    """The matching, or what local maps make of a start where less speaks against that.
+
+    Pairs of few nodes fit any map by chance, and those that do not look alike at all may do so too; pairs of very many
+    nodes take too long. They stay as they are.
+    """
+    if pair.mask.shape[1:].numel() > LARGE:
+        return found
+    enough = (torch.minimum(pair.source.sizes, pair.target.sizes) >= NODES) & (likeness > ALIKE[0])
+    if not enough.any():
+        return found
+    best, (least, _) = found.assignment, _weigh_match(pair, found)
+    for start in starts:
+        bent = replace(found, assignment=sharpen(start, pair))
+        cost, miss = _weigh_match(pair, bent)
+        better = enough & (miss < MISS) & (cost < least)
+        best = torch.where(better[:, None, None], bent.assignment, best)
+        least = torch.where(better, cost, least)
+    return replace(found, assignment=best)
+
+
+def _weigh_match(pair: GraphPair, matching: Matching) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
+    """What speaks against the match of a matching, and by how much it misplaces neighbours.
+
+    Per node, how unlikely its place is where neighbours miss places by so much, and its partner before any constraint.
+    """
+    match = decode(matching, pair.mask, weight=HEAD_WEIGHT).assignment
+    miss, known = measure_miss(match, pair), torch.log(matching.release().assignment.double() + DOUBT)
+    unlikely = -(known * match).sum((1, 2)) / match.sum((1, 2)).clamp(min=1)
+    return 2 * torch.log(miss.clamp(min=1)) + unlikely, miss
+
+
+def find_trust(
+    pair: GraphPair, learned: Matching, untrained: Matching, likeness: Float[Tensor, " B"]
+) -> Float[Tensor, " B"]:
     """How far the untrained match of each pair is believed alone, from 0 to 1.
 
     Pairs of very many nodes are not decoded twice more for it: there it is 0.
     """
     if pair.mask.shape[1:].numel() > LARGE:
-        return plain.assignment.new_zeros(len(pair.mask))
-    likeness = (plain.assignment * plain.unary).sum((1, 2)) / plain.assignment.sum((1, 2)).clamp(min=1)
-    graphs = replace(learned, structure_source=plain.structure_source, structure_target=plain.structure_target)
+        return torch.zeros_like(likeness)
+    graphs = replace(learned, structure_source=pair.source.adjacency, structure_target=pair.target.adjacency)
     more = _count_kept(pair, untrained, PLAIN_WEIGHT) - _count_kept(pair, graphs, HEAD_WEIGHT)
     return _rise(likeness, *ALIKE) * _rise(more, *EDGES).to(likeness.dtype)
 

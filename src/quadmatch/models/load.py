@@ -106,8 +106,8 @@ def build_untrained(precision: str | None = None) -> Matcher:
     return Matcher(build_extractor("frozen", precision=precision), DotProduct(), decoding={}).eval()
 
 
-def build_default(precision: str | None = None) -> Matcher:
-    """For pictures of any kind: the best trained model and the untrained one in consensus.
+def build_default(precision: str | None = None, *, trained: str | os.PathLike[str] = TRAINED) -> Matcher:
+    """For pictures of any kind: a trained model, the best unless another is named, and the untrained one in consensus.
 
     Where no trained model ships, the untrained one alone.
     """
@@ -115,11 +115,11 @@ def build_default(precision: str | None = None) -> Matcher:
     from quadmatch.matcher import Matcher
     from quadmatch.methods.consensus import HEAD_WEIGHT, Consensus
 
-    if TRAINED not in list_models():
+    if trained == TRAINED and TRAINED not in list_models():
         return build_untrained(precision)
-    trained = load(TRAINED, precision=precision)
-    head = QuadraticConstraint(trained.head, trained.constraint) if trained.constraint else trained.head
-    return Matcher(trained.features, Consensus(head), decoding={"weight": HEAD_WEIGHT}, threshold=DOUBT).eval()
+    own = load(trained, precision=precision)
+    head = QuadraticConstraint(own.head, own.constraint) if own.constraint else own.head
+    return Matcher(own.features, Consensus(head), decoding={"weight": HEAD_WEIGHT}, threshold=DOUBT).eval()
 
 
 def load_run(folder: Path, precision: str | None = None) -> Matcher:

@@ -45,5 +45,8 @@ MEASURED = {
         _call("outliers.make_figure"),
         rows=("willow", "pascal-voc"),
     ),
+    "beyond-outliers": Figure(
+        "accuracy of the strongest models that ship against the number of outliers", _call("outliers.make_shipped")
+    ),
 }
 """Those that train networks first."""

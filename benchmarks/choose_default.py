@@ -1,0 +1,144 @@
+"""The constants of the default model's consensus, tried one at a time on pictures that are no test.
+
+    QUADMATCH_PRECISION=bfloat16,channels_last,1 python benchmarks/choose_default.py --mirror DIR
+
+Warped training photographs and corners of houses made of them, and pairs of Pascal VOC's validation split. The network
+runs once for each picture; then each change of a constant takes seconds. `--model` is the trained half, a model or the
+folder of a run. Without a data set of Pascal VOC, give `--pairs 0`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+import quadmatch.methods.consensus as consensus
+from quadmatch.bench.walls import list_wall_pairs
+from quadmatch.datasets import DATASETS
+from quadmatch.datasets.photo_pairs import PicturePair, list_photo_pairs
+from quadmatch.datasets.picture import pair_pictures
+from quadmatch.evaluation.evaluate import choose_pairs, compare_pairs
+from quadmatch.evaluation.report import Conditions
+from quadmatch.features.prepared import pair_up
+from quadmatch.files import write_json
+from quadmatch.graph import GraphPair, PairBatch
+from quadmatch.machine import describe_origin
+from quadmatch.matcher import Matcher
+from quadmatch.matching import Features, Matching
+from quadmatch.models.load import TRAINED, build_default
+
+TRIED: dict[str, Sequence[float]] = {
+    "SHARE": (0.15, 0.25, 0.4),
+    "EVEN": (0.4, 0.5, 0.6),
+    "MISS": (30.0, 40.0, 55.0),
+    "NODES": (8, 12, 16),
+    "HEAD_WEIGHT": (0.02, 0.05, 0.1),
+}
+
+
+class Recorded(torch.nn.Module):
+    """The trained half, which says again what it said, so that only the consensus is computed anew."""
+
+    def __init__(self, head: torch.nn.Module) -> None:
+        super().__init__()
+        self.head = head
+        self.known: dict[int, Matching] = {}
+
+    def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
+        if id(pair) not in self.known:
+            self.known[id(pair)] = self.head(pair, source, target)
+        return self.known[id(pair)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default=TRAINED, help="the trained half")
+    parser.add_argument("--mirror", help="folder of the archives of Pascal VOC")
+    parser.add_argument("--pairs", type=int, default=15, help="pairs of each class of Pascal VOC")
+    parser.add_argument("--draws", type=int, default=1, help="pairs of each photograph and corner")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    if options.mirror:
+        os.environ["QUADMATCH_MIRROR"] = options.mirror
+    matcher = build_default(trained=options.model)
+    matcher.head.head = Recorded(matcher.head.head)
+    sets = gather(matcher, options.draws, options.pairs)
+    rows = {"as it is": try_all(matcher, sets)}
+    print("as it is", rows["as it is"], flush=True)
+    for name, values in TRIED.items():
+        usual = getattr(consensus, name)
+        for value in values:
+            if value != usual:
+                setattr(consensus, name, value)
+                rows[f"{name} = {value:g}"] = try_all(matcher, sets)
+                print(f"{name} = {value:g}", rows[f"{name} = {value:g}"], flush=True)
+        setattr(consensus, name, usual)
+    if options.out:
+        command = f"python benchmarks/choose_default.py --model {options.model} --pairs {options.pairs}"
+        write_json(options.out, {"command": command, "seed": 0, **describe_origin(), "rows": rows})
+
+
+@torch.no_grad()
+def gather(matcher: Matcher, draws: int, pairs: int) -> dict[str, list[tuple[Features, PairBatch]]]:
+    """Features and pairs of each set; the convolutions run here and never again."""
+    sets = {
+        f"warps {one:g}": photograph(matcher, list_photo_pairs(draws, strength=one, split="train")) for one in (1.5, 2)
+    }
+    for turn in (40.0, 60.0):
+        sets[f"corner {turn:g}°"] = photograph(matcher, list_wall_pairs(turn, split="train", draws=draws))
+    found = {name: list(own) for name, own in sets.items()}
+    return found | ({"voc": list(look_up(matcher, pairs))} if pairs else {})
+
+
+def photograph(matcher: Matcher, pairs: Sequence[PicturePair]) -> Iterator[tuple[Features, PairBatch]]:
+    pictures, source, target = pair_pictures(
+        [one.picture_a for one in pairs],
+        [one.points_a for one in pairs],
+        [one.picture_b for one in pairs],
+        [one.points_b for one in pairs],
+    )
+    left = iter(pairs)
+    for stored, batch in pair_up(matcher.prepare(pictures), source, target):
+        for truth in batch.pairs.truth:
+            own = torch.from_numpy(next(left).truth)
+            truth[torch.arange(len(own)), own] = True
+        yield matcher.features(*stored), batch
+
+
+def look_up(matcher: Matcher, pairs: int) -> Iterator[tuple[Features, PairBatch]]:
+    """Pairs of Pascal VOC's validation split, as an evaluation sees them."""
+    annotations, seen = DATASETS["pascal-voc"](None, "validation"), []
+    compare = matcher.compare
+
+    def record(features: Features, batch: PairBatch) -> Matching:
+        seen.append((features, batch))
+        return compare(features, batch)
+
+    matcher.compare = record  # type: ignore[method-assign]
+    chosen = choose_pairs(annotations, Conditions(split="validation", pairs=pairs))
+    for _ in compare_pairs(matcher, annotations, chosen, "intersection"):
+        pass
+    matcher.compare = compare  # type: ignore[method-assign]
+    yield from seen
+
+
+@torch.no_grad()
+def try_all(matcher: Matcher, sets: dict[str, list[tuple[Features, PairBatch]]]) -> dict[str, float]:
+    """Percent right of each set, with the constants as they are now."""
+    matcher.decoding = {"weight": consensus.HEAD_WEIGHT}
+    shares = {}
+    for name, batches in sets.items():
+        right = total = 0
+        for features, batch in batches:
+            found = matcher.decode(matcher.compare(features, batch), batch).assignment > 0.5
+            right, total = right + int((found & batch.pairs.truth).sum()), total + int(batch.pairs.truth.sum())
+        shares[name] = round(100 * right / max(total, 1), 2)
+    return shares
+
+
+if __name__ == "__main__":
+    main()

@@ -9,13 +9,7 @@ from typing import Any
 
 from quadmatch.experiments.training_schema import TrainingSection
 from quadmatch.machine import measure_peak_memory
-from quadmatch.models.checkpoints import (
-    Checkpoint,
-    list_checkpoints,
-    load_checkpoint,
-    load_into,
-    save_checkpoint,
-)
+from quadmatch.models.checkpoints import Checkpoint, list_checkpoints, load_checkpoint, load_into, save_checkpoint
 from quadmatch.models.runs import Run
 from quadmatch.training.log import Say, TrainingLog
 from quadmatch.training.optimisation import load_optimiser, read_optimiser

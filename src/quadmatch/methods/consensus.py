@@ -25,7 +25,7 @@ SAME = (0.6, 1.0)
 """Mean likeness at which two pictures begin to be taken for views of one thing, whatever the head says, and are."""
 EVEN = 0.5
 """Of the untrained assignment in one of the two that local maps begin with; the other is the untrained one alone."""
-MISS, NODES = 40.0, 12
+MISS, NODES = 55.0, 12
 """Pixels of the crop by which neighbours may misplace a node on average where local maps decide, and nodes for that."""
 HEAD_WEIGHT, PLAIN_WEIGHT = 0.05, 0.1
 """Of the quadratic term, when the two are decoded to count the edges that they keep."""

@@ -19,6 +19,7 @@ from quoted_figures import (
     draw_readme,
     draw_scores,
     draw_transfer,
+    draw_validation,
     draw_voc_constraint,
     draw_voc_test,
     draw_willow,
@@ -41,6 +42,7 @@ TABLES = {
     ],
     "docs/own-images.md": [draw_scores, draw_transfer, draw_few_points],
     "docs/beyond.md": [
+        draw_validation,
         partial(draw_methods, "beyond", "Pascal VOC, validation, accuracy"),
         partial(draw_methods, "beyond-f1", "Pascal VOC, validation, F1 of all keypoints"),
         partial(draw_compared, "beyond"),

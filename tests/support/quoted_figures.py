@@ -154,6 +154,16 @@ def draw_willow() -> str:
     return draw([*heading, "difference"], *lines)
 
 
+def draw_validation() -> str:
+    """How the strongest head went on: accuracy on the validation split at some steps of its second run."""
+    first, second = (run["validation"] for run in read("results/beyond-training")["runs"])
+    found = {one["step"]: one["accuracy"] for one in second}
+    steps = [1000, 2000, 3000, 4000, 5000, 6000, 6500]
+    heading = ["Pascal VOC, validation, 100 pairs a class", "end of the first run", *(f"{step:,}" for step in steps)]
+    figures = [first[-1]["accuracy"], *(found[step] for step in steps)]
+    return draw(heading, ["accuracy", *(f"{figure:.1f}" for figure in figures)])
+
+
 def draw_compared(*records: str) -> str:
     """Rows with the constraint against those without on the same pairs."""
     lines = []

@@ -10,16 +10,18 @@ import threading  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
+from ray_cluster import SETTINGS  # noqa: E402
 
+os.environ.update(SETTINGS)  # Before anybody imports Ray, which reads them then.
 torch.set_num_threads(1)
 settings.register_profile("default", deadline=None, max_examples=30, derandomize=True)
 settings.load_profile("default")
 
 
 def pytest_collection_modifyitems(items):
-    """Clusters of Ray fail by chance where two are on one machine with two cores: they are tested when asked for."""
+    """What takes Ray a minute is tested when asked for; the rest of Ray, in tests/launch, always."""
     if not os.environ.get("QUADMATCH_RAY_TESTS"):
-        reason = "starts clusters of Ray: QUADMATCH_RAY_TESTS=1 runs it"
+        reason = "takes Ray a minute: QUADMATCH_RAY_TESTS=1 runs it"
         for item in items:
             if item.get_closest_marker("ray"):
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -21,6 +21,7 @@ from quadmatch.commands import (
     transfer,
 )
 from quadmatch.commands.groups import Command, Commands
+from quadmatch.machine import keep_pages
 
 app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
 
@@ -41,6 +42,7 @@ def main(
     ] = False,
 ) -> None:
     """Match keypoints and graphs under a quadratic constraint."""
+    keep_pages()
 
 
 app.command("list", cls=Command)(listing.list_names)

@@ -1,18 +1,22 @@
-"""What this machine is and what it holds: processor, cores, memory, threads; and where a result came from."""
+"""What this machine is and what it holds: processor, cores, memory; and where a result came from."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+KEPT = 2**30
+"""Bytes of free memory that a process keeps for its next convolutions."""
+_TRIM_THRESHOLD, _MOST_MAPPED = -1, -4
+"""Numbers of two of glibc's settings, from its malloc.h."""
 
 
 def describe_origin() -> dict[str, str]:
@@ -166,35 +170,14 @@ def _read_status(field: str, process: int | None) -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(field)), 0)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Within: torch, numpy and scipy compute with one thread; afterwards with as many as before."""
-    import torch
+def keep_pages() -> bool:
+    """Keep freed memory for what comes next; whether this system, and whoever started the process, allow it.
 
-    with ExitStack() as stack:
-        for read, write in ((torch.get_num_threads, torch.set_num_threads), *_find_blas()):
-            stack.callback(write, read())
-            write(1)
-        yield
-
-
-def _find_blas() -> list[tuple[Callable[[], int], Callable[[int], object]]]:
-    """What reads and what sets the threads of each OpenBLAS that came with numpy and scipy, if any did.
-
-    Its idle threads wait in a loop that counts as processor time: on a busy machine, ten times the work.
+    glibc gives each large block back to the system at once and asks for it again at the next convolution, and the
+    system fills it with zeros each time: up to a third of an extraction's processor time.
     """
-    import ctypes
-
-    import numpy
-    import scipy
-
-    found: list[tuple[Callable[[], int], Callable[[int], object]]] = []
-    for package in (numpy, scipy):
-        folder = Path(str(package.__file__)).parent
-        for path in (*folder.parent.glob(f"{folder.name}.libs/*openblas*"), *folder.glob(".dylibs/*openblas*")):
-            library = ctypes.CDLL(str(path))
-            for ending in ("", "64_"):
-                names = [f"scipy_openblas_{verb}_num_threads{ending}" for verb in ("get", "set")]
-                if all(hasattr(library, name) for name in names):
-                    found.append((library[names[0]], library[names[1]]))
-    return found
+    given = os.environ.get("GLIBC_TUNABLES", "").startswith("glibc.malloc")
+    if given or any(name.startswith("MALLOC_") for name in os.environ) or platform.libc_ver()[0] != "glibc":
+        return False
+    library = ctypes.CDLL(None)
+    return bool(library.mallopt(_MOST_MAPPED, 0) and library.mallopt(_TRIM_THRESHOLD, KEPT))

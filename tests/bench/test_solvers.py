@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 from quadmatch.bench import rrwm, sinkhorn
-from quadmatch.machine import _find_blas, one_thread
+from quadmatch.bench.measurement import _find_blas, one_thread
 
 COLUMNS = {"name", "size", "ratio", "required", "met", "compared_with"}
 

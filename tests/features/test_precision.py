@@ -25,14 +25,14 @@ def cache(tmp_path, monkeypatch):
 class Machine:
     """Stands for a processor: seconds for each format on one thread, and how threads help."""
 
-    def __init__(self, contiguous=1.0, channels_last=0.7, winograd=0.9, bfloat16=5.0, best_threads=4):
+    def __init__(self, contiguous=1.0, channels_last=0.7, winograd=0.9, bfloat16=5.0, int8=5.0, best_threads=4):
         self.seconds = {"contiguous": contiguous, "channels_last": channels_last, "winograd": winograd}
-        self.seconds["bfloat16"] = bfloat16
+        self.seconds |= {"bfloat16": bfloat16, "int8": int8}
         self.best_threads, self.asked = best_threads, []
 
     def __call__(self, candidate, patience):
         self.asked.append(str(candidate))
-        seconds = self.seconds["bfloat16" if candidate.number == "bfloat16" else candidate.memory]
+        seconds = self.seconds[candidate.memory if candidate.number == "float32" else candidate.number]
         helping = min(candidate.threads, self.best_threads)
         return seconds / helping * (1 + max(0, candidate.threads - self.best_threads))
 
@@ -47,12 +47,24 @@ class Machine:
         (Machine(winograd=0.4, bfloat16=0.3), "bfloat16,channels_last,4"),
         (Machine(bfloat16=0.25), "bfloat16,channels_last,4"),
         (Machine(bfloat16=0.65), "float32,channels_last,4"),  # A little faster is not worth the digits.
+        (Machine(int8=0.4), "int8,channels_last,4"),
+        (Machine(int8=0.5), "float32,channels_last,4"),
+        (Machine(winograd=0.5, bfloat16=0.3, int8=0.25), "bfloat16,channels_last,4"),
+        (Machine(winograd=0.5, bfloat16=0.3, int8=0.19), "int8,channels_last,4"),
         (Machine(best_threads=2), "float32,channels_last,2"),
         (Machine(bfloat16=0.2, best_threads=1), "bfloat16,channels_last,1"),
     ],
 )
-def test_fastest_is_chosen(machine, expected):
+def test_fastest_is_chosen(machine, expected, monkeypatch):
+    monkeypatch.setattr(precision, "can_multiply_bytes", lambda: True)
     assert str(choose_precision(measure=machine)) == expected
+
+
+def test_bytes_are_not_tried_where_they_cannot_be_multiplied(monkeypatch):
+    monkeypatch.setattr(precision, "can_multiply_bytes", lambda: False)
+    machine = Machine(int8=0.1)
+    assert str(choose_precision(measure=machine)) == "float32,channels_last,4"
+    assert not any(one.startswith("int8") for one in machine.asked)
 
 
 def test_choice_is_measured_once_a_machine(cache, monkeypatch):
@@ -115,9 +127,9 @@ def test_argument_over_variable_over_measurement(monkeypatch):
 
 
 def test_text_is_read_back():
-    for text in ("bfloat16,channels_last,2", "float32,contiguous,1", "float32,winograd,2"):
+    for text in ("bfloat16,channels_last,2", "float32,contiguous,1", "float32,winograd,2", "int8,channels_last,2"):
         assert str(parse_precision(text)) == text
-    for text in ("float16", "float32,0", "bfloat16;2", "", "bfloat16,winograd"):
+    for text in ("float16", "float32,0", "bfloat16;2", "", "bfloat16,winograd", "int8,winograd"):
         with pytest.raises(ValueError, match="precision"):
             parse_precision(text)
 
@@ -126,7 +138,7 @@ def test_real_measurement_prefers_what_it_measures():
     seconds = precision.measure_seconds(Precision(threads=1), float("inf"))
     assert 0 < seconds < float("inf")
     choice = choose_precision()
-    assert choice.number in ("float32", "bfloat16")
+    assert choice.number in ("float32", "bfloat16", "int8")
     assert f"{choice} " in choice.origin
 
 

@@ -8,9 +8,10 @@ from torch import nn
 from vgg_scene import SIZE, make_maps, make_scene, make_state
 
 from quadmatch.features import winograd
+from quadmatch.features.forms import replace_convolutions
 from quadmatch.features.levels import build_extractor
 from quadmatch.features.precision import Precision
-from quadmatch.features.winograd import TiledConvolution, tile_convolutions
+from quadmatch.features.winograd import TiledConvolution
 
 SHAPES = st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 13), st.integers(1, 13))
 
@@ -44,7 +45,7 @@ def test_the_whole_trunk_agrees_to_single_precision():
 def test_only_what_gains_is_tiled():
     kinds = [nn.Conv2d(3, 32, 3, padding=1), nn.Conv2d(32, 32, 1), nn.Conv2d(32, 32, 3), nn.Conv2d(32, 32, 3, 2, 1)]
     kinds += [nn.Conv2d(32, 32, 3, padding=1, groups=2), nn.Conv2d(32, 32, 3, padding=1)]
-    tiled = [isinstance(one, TiledConvolution) for one in tile_convolutions(nn.Sequential(*kinds))]
+    tiled = [isinstance(one, TiledConvolution) for one in replace_convolutions(nn.Sequential(*kinds), TiledConvolution)]
     assert tiled == [False] * 5 + [True]
     with pytest.raises(ValueError, match="must be 3×3 with padding 1"):
         TiledConvolution(nn.Conv2d(32, 32, 3))

@@ -13,11 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 from pair_list import BROKEN, PAIRS, PICTURES, write_pair_list
+from ray_cluster import start_nodes
 from typer.testing import CliRunner
 
 import quadmatch.own_images.bulk as many
 from quadmatch.cli import app
-from quadmatch.launch.cluster import Cluster, ClusterError, count_workers, knock, load_ray
+from quadmatch.launch.cluster import Cluster, ClusterError, count_workers, knock
 from quadmatch.launch.pairs import match_on_ray
 from quadmatch.models.load import load
 from quadmatch.own_images.answer import Settings
@@ -51,15 +52,17 @@ def expected(pairs) -> bytes:
 
 @pytest.fixture(scope="module")
 def nodes():
-    """A cluster of two machines, both of them this one, with a processor each."""
-    load_ray()
-    from ray.cluster_utils import Cluster as Nodes
+    with start_nodes() as made:
+        yield made
 
-    made = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    made.add_node(num_cpus=1)
-    made.wait_for_nodes(timeout=300)  # a busy machine takes its time
+
+@pytest.fixture(scope="module")
+def ended():
+    """Processes that must have ended by themselves; Ray's agents take a minute to see that they are alone."""
+    made: list[psutil.Process] = []
     yield made
-    made.shutdown()
+    _, alive = psutil.wait_procs(made, timeout=300)
+    assert not alive
 
 
 # A lambda is sent by value: the workers do not know this file.
@@ -96,54 +99,12 @@ class Once:
             self.action()
 
 
-@pytest.mark.ray
 def test_two_machines_write_what_one_process_writes(pairs, expected, nodes, tmp_path) -> None:
     report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)))
     assert (tmp_path / "m.jsonl").read_bytes() == expected
     assert report.pictures == PICTURES + 1
     assert report.prepared == PICTURES
     assert [row for row, _ in report.errors] == [BROKEN]
-
-
-@pytest.mark.ray
-def test_a_worker_that_is_killed(pairs, expected, nodes, tmp_path) -> None:
-    killed = Once(lambda: list_workers()[0].kill())
-    report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), killed)
-    assert killed.done
-    assert (tmp_path / "m.jsonl").read_bytes() == expected
-    assert report.prepared >= PICTURES
-
-
-@pytest.mark.ray
-def test_little_memory_makes_pictures_anew(pairs, expected, nodes, tmp_path) -> None:
-    report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address, 1)), memory=0)
-    assert (tmp_path / "m.jsonl").read_bytes() == expected
-    assert report.prepared > PICTURES
-
-
-@pytest.mark.ray
-def test_a_machine_that_is_removed(pairs, expected, nodes, tmp_path) -> None:
-    other = next(node for node in nodes.list_all_nodes() if node is not nodes.head_node)
-    removed = Once(lambda: nodes.remove_node(other, allow_graceful=False))
-    run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), removed)
-    assert removed.done
-    assert (tmp_path / "m.jsonl").read_bytes() == expected
-
-
-@pytest.mark.ray
-def test_workers_that_die_at_once(pairs, nodes, tmp_path) -> None:
-    fatal = lambda name, precision: os._exit(3)  # noqa: E731
-    with pytest.raises(ClusterError, match="4 workers in a row died before they did anything"):
-        run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), load=fatal)
-    assert not list(tmp_path.iterdir())
-    wait_until(lambda: not list_workers())
-
-
-def wait_until(condition, seconds: float = 300) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 PROGRAM = """
@@ -166,8 +127,7 @@ run(Path({pairs!r}), Path({out!r}), match_on_ray(Cluster(workers=2)), hold)
 
 
 @pytest.mark.slow
-@pytest.mark.ray
-def test_the_driver_is_killed_and_started_again(pairs, expected, tmp_path) -> None:
+def test_the_driver_is_killed_and_started_again(pairs, expected, nodes, ended, tmp_path) -> None:
     out = tmp_path / "m.jsonl"
     places = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
     program = f"import sys; sys.path[:0] = {places!r}" + PROGRAM.format(group=GROUP, pairs=str(pairs), out=str(out))
@@ -180,11 +140,47 @@ def test_the_driver_is_killed_and_started_again(pairs, expected, tmp_path) -> No
         process.send_signal(signal.SIGKILL)
         process.communicate()
     assert 0 < len(out.read_bytes()) < len(expected)
-    _, alive = psutil.wait_procs(started, timeout=300)
-    assert not alive
-    report = run(pairs, out, match_on_ray(Cluster(workers=2)))
+    report = run(pairs, out, match_on_ray(Cluster(nodes.address)))
     assert report.resumed == GROUP
     assert out.read_bytes() == expected
+    ended.extend(started)
+
+
+def test_a_worker_that_is_killed(pairs, expected, nodes, tmp_path) -> None:
+    killed = Once(lambda: list_workers()[0].kill())
+    report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), killed)
+    assert killed.done
+    assert (tmp_path / "m.jsonl").read_bytes() == expected
+    assert report.prepared >= PICTURES
+
+
+def test_little_memory_makes_pictures_anew(pairs, expected, nodes, tmp_path) -> None:
+    report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address, 1)), memory=0)
+    assert (tmp_path / "m.jsonl").read_bytes() == expected
+    assert report.prepared > PICTURES
+
+
+def test_a_machine_that_is_removed(pairs, expected, nodes, tmp_path) -> None:
+    other = next(node for node in nodes.list_all_nodes() if node is not nodes.head_node)
+    removed = Once(lambda: nodes.remove_node(other, allow_graceful=False))
+    run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), removed)
+    assert removed.done
+    assert (tmp_path / "m.jsonl").read_bytes() == expected
+
+
+def test_workers_that_die_at_once(pairs, nodes, tmp_path) -> None:
+    fatal = lambda name, precision: os._exit(3)  # noqa: E731
+    with pytest.raises(ClusterError, match="4 workers in a row died before they did anything"):
+        run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), load=fatal)
+    assert not list(tmp_path.iterdir())
+    wait_until(lambda: not list_workers())
+
+
+def wait_until(condition, seconds: float = 300) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def invoke(pairs: Path, out: Path, *words: object):
@@ -192,17 +188,13 @@ def invoke(pairs: Path, out: Path, *words: object):
     return CliRunner().invoke(app, [*chosen, *map(str, words)])
 
 
-@pytest.mark.ray
-def test_the_command_says_what_was_computed(pairs, expected, nodes, tmp_path) -> None:
-    done = invoke(pairs, tmp_path / "m.jsonl", "--engine", "ray", "--address", nodes.address, "--workers", 1)
-    assert done.exit_code == 1
+def test_the_command_says_what_was_computed(pairs, nodes, tmp_path) -> None:
+    words = "--engine", "ray", "--address", nodes.address, "--workers", 1
+    done, local = invoke(pairs, tmp_path / "m.parquet", *words), invoke(pairs, tmp_path / "local.parquet")
+    assert done.exit_code == local.exit_code == 1
     assert f"{PICTURES + 1} pictures, features computed of {PICTURES}" in done.output
+    assert f"{PAIRS - 1} of {PAIRS} pairs matched" in done.output
     assert f"row {BROKEN}: " in done.output
-    assert (tmp_path / "m.jsonl").read_bytes() == expected
-    table = invoke(pairs, tmp_path / "m.parquet", "--engine", "ray", "--address", nodes.address)
-    assert f"{PAIRS - 1} of {PAIRS} pairs matched" in table.output
-    local = invoke(pairs, tmp_path / "local.parquet")
-    assert local.exit_code == table.exit_code == 1
     assert (tmp_path / "m.parquet").read_bytes() == (tmp_path / "local.parquet").read_bytes()
 
 

@@ -10,20 +10,11 @@ from contextlib import contextmanager
 
 from web_server import build_quick_app
 
-SETTINGS = {
-    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "300",
-    "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "300",
-    "RAY_worker_niceness": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
-}
-"""For machines that have much else to do: Ray gives its proxy five seconds, at the lowest priority."""
-
 
 @contextmanager
 def start_ray() -> Iterator[str]:
     """The address of a Ray Serve application of two workers with the quick model, on a Ray of its own."""
-    # Before Ray is imported, which reads them; its workers must find this folder too.
-    os.environ.update(SETTINGS, PYTHONPATH=os.pathsep.join(sys.path))
+    os.environ.update(PYTHONPATH=os.pathsep.join(sys.path))  # Its workers must find this folder too.
     import ray
     from ray import serve
 

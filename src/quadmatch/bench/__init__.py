@@ -27,6 +27,7 @@ IMAGES = {
     "inference": "quadmatch.bench.inference",
     "turned": "quadmatch.bench.turned",
     "bulk": "quadmatch.bench.bulk",
+    "convolutions": "quadmatch.bench.convolutions",
 }
 """Each a module with `run() -> list[Row]`; `qaplib` needs a folder."""
 BENCHES = SOLVERS | IMAGES

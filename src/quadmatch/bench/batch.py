@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from quadmatch.bench.measurement import Row, time_both, time_once
-from quadmatch.machine import one_thread
+from quadmatch.bench.measurement import Row, one_thread, time_both, time_once
 
 Matrix = NDArray[np.float64]
 REQUIRED = 20.0

@@ -11,11 +11,10 @@ from time import perf_counter
 
 import numpy as np
 
-from quadmatch.bench.measurement import Row, make_row
+from quadmatch.bench.measurement import Row, make_row, one_thread
 from quadmatch.datasets.photo_warps import PHOTOGRAPHS, draw_view
 from quadmatch.launch.cluster import Cluster, join_cluster
 from quadmatch.launch.pairs import match_on_ray
-from quadmatch.machine import one_thread
 from quadmatch.matcher import Matcher
 from quadmatch.models.load import load
 from quadmatch.own_images.answer import Settings

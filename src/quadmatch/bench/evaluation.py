@@ -10,7 +10,7 @@ from time import process_time
 import numpy as np
 import torch
 
-from quadmatch.bench.measurement import Row, make_row
+from quadmatch.bench.measurement import Row, make_row, one_thread
 from quadmatch.datasets.annotation import Annotation, load_crop
 from quadmatch.datasets.gathering import gather_pairs, tabulate
 from quadmatch.datasets.pairs import draw_test_pairs
@@ -21,7 +21,6 @@ from quadmatch.features.cache import FeatureStore
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.levels import build_extractor
 from quadmatch.features.vgg import VGG16
-from quadmatch.machine import one_thread
 from quadmatch.matcher import Matcher
 from quadmatch.methods.dot_product import DotProduct
 

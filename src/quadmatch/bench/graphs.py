@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quadmatch.bench.measurement import Row, measure_peak, report_peak
-from quadmatch.machine import one_thread
+from quadmatch.bench.measurement import Row, measure_peak, one_thread, report_peak
 
 Matrix = NDArray[np.float64]
 

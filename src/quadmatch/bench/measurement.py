@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 from quadmatch.machine import measure_memory, measure_peak_memory
@@ -74,3 +76,37 @@ def load_pygmtools() -> object:
     except ImportError as error:
         raise RuntimeError("this benchmark compares with pygmtools: pip install pygmtools") from error
     return pygmtools
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Within: torch, numpy and scipy compute with one thread; afterwards with as many as before."""
+    import torch
+
+    with ExitStack() as stack:
+        for read, write in ((torch.get_num_threads, torch.set_num_threads), *_find_blas()):
+            stack.callback(write, read())
+            write(1)
+        yield
+
+
+def _find_blas() -> list[tuple[Callable[[], int], Callable[[int], object]]]:
+    """What reads and what sets the threads of each OpenBLAS that came with numpy and scipy, if any did.
+
+    Its idle threads wait in a loop that counts as processor time: on a busy machine, ten times the work.
+    """
+    import ctypes
+
+    import numpy
+    import scipy
+
+    found: list[tuple[Callable[[], int], Callable[[int], object]]] = []
+    for package in (numpy, scipy):
+        folder = Path(str(package.__file__)).parent
+        for path in (*folder.parent.glob(f"{folder.name}.libs/*openblas*"), *folder.glob(".dylibs/*openblas*")):
+            library = ctypes.CDLL(str(path))
+            for ending in ("", "64_"):
+                names = [f"scipy_openblas_{verb}_num_threads{ending}" for verb in ("get", "set")]
+                if all(hasattr(library, name) for name in names):
+                    found.append((library[names[0]], library[names[1]]))
+    return found

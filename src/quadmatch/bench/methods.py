@@ -7,12 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from quadmatch.bench.measurement import Row, time_both
+from quadmatch.bench.measurement import Row, one_thread, time_both
 from quadmatch.bench.training_steps import draw_pairs, train_head
 from quadmatch.experiments.build import build_loss
 from quadmatch.experiments.reading import read_experiment
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
-from quadmatch.machine import one_thread
 from quadmatch.methods import METHODS
 from quadmatch.reproduce.rows import list_rows
 

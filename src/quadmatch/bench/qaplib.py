@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quadmatch.bench.measurement import Row, time_once
-from quadmatch.machine import one_thread
+from quadmatch.bench.measurement import Row, one_thread, time_once
 
 Matrix = NDArray[np.float64]
 LARGEST = 60

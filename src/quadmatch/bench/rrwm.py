@@ -11,9 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from quadmatch.bench.measurement import Row, load_pygmtools, measure_peak, report_peak, time_both, time_once
+from quadmatch.bench.measurement import Row, load_pygmtools, measure_peak, one_thread, report_peak, time_both, time_once
 from quadmatch.delaunay import delaunay
-from quadmatch.machine import one_thread
 from quadmatch.solvers.lawler.operator import EdgeAffinity, list_edges
 from quadmatch.solvers.lawler.rrwm import rrwm
 from quadmatch.solvers.linear.hungarian import hungarian

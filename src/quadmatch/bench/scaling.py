@@ -8,8 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from quadmatch.bench.measurement import Row, measure_peak, report_peak, time_once
-from quadmatch.machine import one_thread
+from quadmatch.bench.measurement import Row, measure_peak, one_thread, report_peak, time_once
 
 SIZES = (10, 20, 50, 100, 200, 500)
 PARTS = ("sinkhorn", "hungarian", "frank_wolfe", "frank_wolfe_hard", "rrwm", "match_graphs", "quadratic_assignment")

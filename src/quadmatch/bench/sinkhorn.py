@@ -6,8 +6,7 @@ from typing import Any
 
 import torch
 
-from quadmatch.bench.measurement import Row, load_pygmtools, time_both, time_once
-from quadmatch.machine import one_thread
+from quadmatch.bench.measurement import Row, load_pygmtools, one_thread, time_both, time_once
 from quadmatch.solvers.linear.sinkhorn import sinkhorn
 
 REQUIRED = {10: 15.0, 20: 10.0, 50: 4.0}

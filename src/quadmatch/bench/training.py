@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from quadmatch.bench.measurement import Row, make_row
+from quadmatch.bench.measurement import Row, make_row, one_thread
 from quadmatch.bench.throughput import measure_extractor
 from quadmatch.bench.training_steps import keep, list_pairs, make_head_step, make_objects, make_step, profile, time_best
 from quadmatch.datasets.gathering import gather_pairs, tabulate
@@ -16,7 +16,6 @@ from quadmatch.features.extractor import Level
 from quadmatch.features.levels import EXTRACTORS, build_extractor
 from quadmatch.features.vgg import VGG16
 from quadmatch.layers.quadratic_constraint import QuadraticStep
-from quadmatch.machine import one_thread
 from quadmatch.matcher import Matcher
 from quadmatch.methods import METHODS
 

@@ -1,8 +1,8 @@
 """Number format, form and threads of the convolutions, chosen by measuring.
 
 bfloat16 makes some processors three times faster and others eight times slower, and nothing that a processor
-says about itself tells which; a few hundred milliseconds of convolutions do. The same holds for the form: direct,
-with either order in memory, or by Winograd's tiles.
+says about itself tells which; a few hundred milliseconds of convolutions do. The same holds for bytes, and for the
+form: direct, with either order in memory, or by Winograd's tiles.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ from typing import Literal, TypeVar, cast, get_args
 import torch
 from torch import Tensor, nn
 
+from quadmatch.features.forms import replace_convolutions
+from quadmatch.features.int8 import ByteConvolution, can_multiply_bytes
 from quadmatch.features.threads import THREADS
 from quadmatch.features.weights import cache_folder
-from quadmatch.features.winograd import tile_convolutions
+from quadmatch.features.winograd import TiledConvolution
 from quadmatch.files import write_json
 from quadmatch.machine import name_processor
 
-NumberFormat = Literal["float32", "bfloat16"]
+NumberFormat = Literal["float32", "bfloat16", "int8"]
 MemoryFormat = Literal["contiguous", "channels_last", "winograd"]
 M = TypeVar("M", bound=nn.Module)
 
 VARIABLE = "QUADMATCH_PRECISION"
-CACHED_NAME = "precision-2.json"
+CACHED_NAME = "precision-3.json"
 """Its number rises with new candidates: a choice among fewer is not taken over."""
-WORTHWHILE = 1.3
-"""bfloat16 has errors of some 10⁻³, so it must be this much faster to be chosen."""
+WORTHWHILE = {"bfloat16": 1.3, "int8": 1.5}
+"""They have errors of some 10⁻³ and 10⁻², so they must be this much faster to be chosen."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Precision:
     """How convolutions are computed; written as in `bfloat16,channels_last,2`."""
 
     number: NumberFormat = "float32"
+    """In what convolutions are computed; `int8` where nothing is trained, and float32 elsewhere."""
     memory: MemoryFormat = "channels_last"
     """How they are laid out; `winograd` is channels last too, and computed by tiles where nothing is trained."""
     threads: int = 1
@@ -62,7 +65,9 @@ class Precision:
     def freeze(self, module: M) -> M:
         """As `prepare`, for a module that is never trained, which may be computed otherwise."""
         prepared = self.prepare(module.requires_grad_(False).eval())
-        return tile_convolutions(prepared) if self.memory == "winograd" else prepared
+        if self.number == "int8":
+            return replace_convolutions(prepared, ByteConvolution)
+        return replace_convolutions(prepared, TiledConvolution) if self.memory == "winograd" else prepared
 
     def arrange(self, images: Tensor) -> Tensor:
         """Lay out a batch of images in the memory format."""
@@ -95,8 +100,8 @@ def parse_precision(text: str, *, origin: str = "given") -> Precision:
         else:
             allowed = ", ".join((*get_args(NumberFormat), *get_args(MemoryFormat)))
             raise ValueError(f"precision {text!r}: {word!r} is neither one of {allowed} nor a number of threads")
-    if (number, memory) == ("bfloat16", "winograd"):
-        raise ValueError(f"precision {text!r}: winograd is for float32; bfloat16 would lose too many digits in it")
+    if number != "float32" and memory == "winograd":
+        raise ValueError(f"precision {text!r}: winograd is for float32; {number} would lose too many digits in it")
     return Precision(cast(NumberFormat, number), cast(MemoryFormat, memory), threads, origin)
 
 
@@ -127,7 +132,8 @@ def choose_precision(
 def _compare(measure: Callable[[Precision, float], float]) -> Precision:
     """The fastest: first the formats on one thread, where other programs disturb least, then more threads."""
     plain = Precision("float32", "contiguous", 1)
-    reduced = Precision("bfloat16", "channels_last", 1)
+    coarser = [Precision("bfloat16", "channels_last", 1)]
+    coarser += [Precision("int8", "channels_last", 1)] if can_multiply_bytes() else []
     seconds = {plain: measure(plain, float("inf"))}
 
     def attempt(candidate: Precision) -> float:
@@ -137,8 +143,9 @@ def _compare(measure: Callable[[Precision, float], float]) -> Precision:
     attempt(Precision("float32", "channels_last", 1))
     attempt(Precision("float32", "winograd", 1))
     best = min(seconds, key=seconds.__getitem__)
-    if attempt(reduced) * WORTHWHILE < seconds[best]:
-        best = reduced
+    for candidate in coarser:
+        if attempt(candidate) * WORTHWHILE[candidate.number] < seconds[best]:
+            best = candidate
     while best.threads < torch.get_num_threads():
         more = replace(best, threads=min(2 * best.threads, torch.get_num_threads()))
         if attempt(more) >= seconds[best]:

@@ -13,21 +13,18 @@ result differs from a direct convolution by some 10⁻⁶ of its largest value.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-M = TypeVar("M", bound=nn.Module)
+from quadmatch.features.forms import check_plain
 
 SIDE, REACH = 4, 6
 """Cells on a side of a tile, and of what it is computed from."""
 TOGETHER = 256
 """Tiles that are computed together: what lies between the steps should stay in the processor's cache."""
-FEWEST = 16
-"""Input channels below which the transformations cost more than they save."""
 
 _OUTER, _INNER = [[4, 0, -5, 0, 1, 0], [0, 4, 0, -5, 0, 1]], [[0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0]]
 _INNER += [[0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0]]
@@ -45,8 +42,7 @@ class TiledConvolution(nn.Module):
 
     def __init__(self, convolution: nn.Conv2d) -> None:
         super().__init__()
-        if not can_be_tiled(convolution):
-            raise ValueError(f"{convolution} has no tiled form: it must be 3×3 with padding 1")
+        check_plain(convolution)
         weight = convolution.weight.detach()
         kernels = torch.kron(_KERNELS, _KERNELS) @ weight.permute(2, 3, 1, 0).reshape(9, -1)
         self.kernels: Float[Tensor, "36 C D"]
@@ -82,22 +78,6 @@ class TiledConvolution(nn.Module):
         products[_CENTRE] += self.bias
         found = torch.mm(self.outputs, products.view(REACH * REACH, -1))
         return found.view(SIDE, SIDE, len(padded), count, along, -1).permute(2, 3, 0, 4, 1, 5)
-
-
-def can_be_tiled(convolution: nn.Conv2d) -> bool:
-    """Whether this is a plain 3×3 convolution with padding 1."""
-    form = (convolution.kernel_size, convolution.padding, convolution.stride, convolution.dilation)
-    return form == ((3, 3), (1, 1), (1, 1), (1, 1)) and convolution.groups == 1
-
-
-def tile_convolutions(network: M) -> M:
-    """Put tiled forms in the place of all convolutions that gain by it."""
-    for name, child in network.named_children():
-        if isinstance(child, nn.Conv2d) and can_be_tiled(child) and child.in_channels >= FEWEST:
-            setattr(network, name, TiledConvolution(child))
-        else:
-            tile_convolutions(child)
-    return network
 
 
 def _split(batch: int, down: int, along: int) -> Iterator[tuple[slice, slice]]:

@@ -46,6 +46,8 @@ def deploy(make: Callable[[], FastAPI], workers: int = 1) -> Any:
 
 
 def _load(model: str, host: str) -> FastAPI:
+    from quadmatch.machine import keep_pages
     from quadmatch.web.serving import load_app
 
+    keep_pages()
     return load_app(model, host)

@@ -10,6 +10,7 @@ from typing import Any
 
 from quadmatch.features.precision import VARIABLE
 from quadmatch.launch.cluster import ClusterError, load_ray, shorten
+from quadmatch.machine import keep_pages
 
 ATTEMPTS = 4
 """Workers that a job may kill, and workers in a row that may die before they have done anything."""
@@ -21,6 +22,7 @@ class Worker:
     def __init__(self, threads: int) -> None:
         import torch
 
+        keep_pages()
         torch.set_num_threads(threads)
         self.made: Any = None
 

@@ -13,6 +13,8 @@ from multiprocessing import connection, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
+from quadmatch.machine import keep_pages
+
 PATIENCE = 20.0
 """Seconds in which a worker must have ended that was asked to: longer than a server waits for those it serves."""
 
@@ -79,6 +81,7 @@ def _start(serve: Serve, listener: socket.socket) -> Worker:
 
 def _work(serve: Serve, listener: socket.socket, pipe: connection.Connection) -> None:
     """What a worker does."""
+    keep_pages()
     threading.Thread(target=_end_with_parent, name="watch the parent", daemon=True).start()
     try:
         serve(listener, lambda: pipe.send(None))

@@ -1,0 +1,48 @@
+"""Forms of convolutions are compared on the same network, and peers compute what it computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from quadmatch.bench import convolutions
+from quadmatch.bench.peer_runtimes import run_onnx, run_openvino
+from quadmatch.features.vgg import VGG16
+
+
+def test_every_form_is_measured_in_one_run(monkeypatch, capsys) -> None:
+    def fail(network: VGG16, image: torch.Tensor) -> object:
+        raise RuntimeError("no compiler\nhere")
+
+    monkeypatch.setattr(convolutions, "PEERS", {"broken": fail})
+    rows = convolutions.run(size=16, rounds=1, product=64)
+    assert "broken: left out, RuntimeError: no compiler\n" in capsys.readouterr().out
+    assert [one.split(", ")[1] for one in (row["name"] for row in rows)][:4] == list(convolutions.OURS[:4])
+    for row in rows:
+        assert row["ratio"] == row["peer"] / row["ours"]
+        assert row["pictures_a_second"] == 1 / row["ours"]
+        assert row["share_of_float32_product"] > 0
+    assert rows[1]["ratio"] == 1
+
+
+def test_operations_are_those_of_the_convolutions() -> None:
+    network = VGG16("relu3_3")
+    done: list[int] = []
+    for one in network.features:
+        if isinstance(one, nn.Conv2d):
+            one.register_forward_hook(lambda layer, _, made: done.append(2 * layer.weight[0].numel() * made.numel()))
+    network(torch.rand(1, 3, 16, 16), ["relu3_3"])
+    assert convolutions.count_operations(network, 16) == sum(done)
+
+
+@pytest.mark.parametrize(("make", "needed"), [(run_onnx, "onnxruntime"), (run_openvino, "openvino")])
+def test_peers_compute_the_same(make, needed: str) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip(needed)
+    network, image = convolutions.make_network(), torch.rand(1, 3, 16, 16)
+    with torch.inference_mode():
+        expected = network(image, ["relu5_1"])["relu5_1"]
+        found = make(network, image)()
+    assert np.allclose(next(iter(found.values())) if hasattr(found, "values") else found[0], expected, atol=1e-4)

@@ -56,9 +56,14 @@ def test_what_a_figure_shows_can_be_chosen(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(outliers, "make_outliers", lambda fields, settings: shown.append(fields) or nothing)
     monkeypatch.setattr(iterations, "make_iterations", lambda methods, *rest: shown.append(list(methods)) or nothing)
     monkeypatch.setattr("quadmatch.reproduce.making.write_output", lambda *given: None)
-    for name, rows in (("outliers", ["willow"]), ("outliers", None), ("iterations", ["GMN"])):
+    for name, rows in (
+        ("outliers", ["willow"]),
+        ("outliers", None),
+        ("beyond-outliers", None),
+        ("iterations", ["GMN"]),
+    ):
         reproduce_item(name, choose_item(name, rows), Settings(tmp_path))
-    assert shown == [[outliers.WILLOW], [outliers.WILLOW, outliers.VOC], ["GMN"]]
+    assert shown == [[outliers.WILLOW], [outliers.WILLOW, outliers.VOC], [outliers.SHIPPED], ["GMN"]]
     with pytest.raises(ValueError, match="it has willow, pascal-voc"):
         choose_item("outliers", ["coco"])
 

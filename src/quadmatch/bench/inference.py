@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import torch
 
-from quadmatch.bench.measurement import Row, time_once
+from quadmatch.bench.measurement import Row, one_thread, time_once
 from quadmatch.bench.training_steps import draw_pairs
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.vgg import BLOCKS
-from quadmatch.machine import one_thread
 from quadmatch.matcher import Matcher
 from quadmatch.matching import Features
 from quadmatch.models.load import DEFAULT, TRAINED, load

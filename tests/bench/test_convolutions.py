@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from quadmatch.bench import convolutions
+from quadmatch.bench import convolutions, pages
 from quadmatch.bench.peer_runtimes import run_onnx, run_openvino
 from quadmatch.features.vgg import VGG16
 
@@ -46,3 +46,13 @@ def test_peers_compute_the_same(make, needed: str) -> None:
         expected = network(image, ["relu5_1"])["relu5_1"]
         found = make(network, image)()
     assert np.allclose(next(iter(found.values())) if hasattr(found, "values") else found[0], expected, atol=1e-4)
+
+
+def test_memory_is_kept_in_one_process_and_given_back_in_the_other(monkeypatch) -> None:
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(pages, "ask", lambda *words: asked.append(words) or {"keep": 1.0, "give": 1.5}[words[0]])
+    row = pages.compare(pages.FORMS[0], 1, 2, 16)
+    assert (row["ours"], row["peer"], row["ratio"]) == (1.0, 1.5, 1.5)
+    assert [words[0] for words in asked] == ["keep", "give"] * 2
+    monkeypatch.undo()
+    assert pages.ask("keep", pages.FORMS[0], "1", "16") > 0

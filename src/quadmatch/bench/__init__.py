@@ -28,6 +28,7 @@ IMAGES = {
     "turned": "quadmatch.bench.turned",
     "bulk": "quadmatch.bench.bulk",
     "convolutions": "quadmatch.bench.convolutions",
+    "pages": "quadmatch.bench.pages",
 }
 """Each a module with `run() -> list[Row]`; `qaplib` needs a folder."""
 BENCHES = SOLVERS | IMAGES

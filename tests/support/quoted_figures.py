@@ -231,9 +231,13 @@ SCENES = {
 }
 
 
+PHOTOGRAPHS = "benchmarks/results/2026-11-18T021115"
+"""Of `bench images --only photographs`. Whoever records anew changes this, and tests say what the pages must say."""
+
+
 def draw_photographs() -> str:
     """Each cell has the accuracy with the constraint and without it."""
-    rows = {row["name"]: row for row in read("benchmarks/results/2026-11-18T021115")["rows"]}
+    rows = {row["name"]: row for row in read(PHOTOGRAPHS)["rows"]}
     heading = ["accuracy in %, with the constraint / without", "`default`", "`qcattention-voc`", "`vgg16`", "SIFT"]
     whole = read("results/default-voc-validation")["mean"]["accuracy"]
     trained = read("results/qcattention-voc-validation")["mean"]["accuracy"]

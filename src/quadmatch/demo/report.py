@@ -27,8 +27,8 @@ pre { background: var(--soft); padding: 1rem; border-radius: 6px; overflow-x: au
 """
 
 BOTH = (
-    "<p>The default model counts edges to choose between its trained and its untrained half. Without the constraint it "
-    "cannot, so the difference is not the constraint's alone: docs/models.md has more.</p>"
+    "<p>Without the constraint the default model also does nothing else with edges and neighbours. "
+    "So the difference is not the constraint's alone: docs/models.md has more.</p>"
 )
 """What is true of the default model alone."""
 NEXT = """\

@@ -10,7 +10,7 @@ from random_pairs import random_pair
 from scipy.optimize import linear_sum_assignment
 
 from quadmatch import GraphPair, Matching, collate
-from quadmatch.decode import decode
+from quadmatch.decode import decode, find_surest
 from quadmatch.solvers.linear.sinkhorn import sinkhorn
 from quadmatch.solvers.quadratic.objective import quadratic_objective
 
@@ -186,3 +186,14 @@ def test_published_inferences_in_a_batch_with_a_threshold_and_with_huge_scores(a
     assert decode(huge, batch.mask, algorithm=algorithm).objective.isfinite().all()
     with pytest.raises((ValueError, TypeError), match="algorithm"):  # tests check annotations first
         decode(joined, batch.mask, algorithm="printed")
+
+
+def test_the_surest_pair_of_nodes_says_how_sure_a_match_is():
+    matching, _ = _random(3, 4, 0)
+    assert find_surest(matching) is None
+    surest = find_surest(
+        replace(matching, matchable=(torch.full((1, 3), 8.0).double(), torch.full((1, 4), 8.0).double()))
+    )
+    assert surest is not None
+    assert surest.shape == (1,)
+    assert surest.item() == pytest.approx(matching.assignment.max().item(), abs=2e-3)

@@ -244,6 +244,7 @@ def test_contrastive_by_hand():
     count = int(pair.truth.sum())
     assert LOSSES["contrastive"](earlier=0.0)(matching, pair).item() == pytest.approx(total / count)
     assert LOSSES["contrastive"](earlier=0.5)(matching, pair).item() == pytest.approx((total + 0.5 * layers) / count)
+    assert LOSSES["contrastive"]()(matching, pair).item() == pytest.approx((total + layers) / count)
 
 
 def test_contrastive_asks_nodes_whether_they_have_a_partner():

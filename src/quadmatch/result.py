@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Array = np.ndarray | Tensor
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class MatchResult:
     """A match of two graphs in the caller's own node order; numpy or torch, as the caller's input was."""
 

@@ -154,3 +154,11 @@ def test_mistakes_are_named():
         gather_pairs(tabulate(objects), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     with pytest.raises(ValueError, match="construction must be one of"):
         gather_pairs(tabulate(objects), np.array([0]), np.array([1]), construction="voronoi")
+
+
+def test_outliers_lie_in_the_usual_frame_unless_told_otherwise():
+    usual, given, other = (
+        [one.points.tolist() for one in add_outliers(make_objects(), 2, **options)]
+        for options in ({}, {"size": 256}, {"size": 512})
+    )
+    assert usual == given != other

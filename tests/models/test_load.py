@@ -233,6 +233,7 @@ def test_the_data_of_a_model_is_the_default(run, tiny) -> None:
     assert (other.name, other.root, other.size, other.options) == ("photo-warps", None, 32, {"views": 3})
     with pytest.raises(ValueError, match="name the one"):
         choose_data("vgg16")
+    assert choose_data("vgg16", "willow").size == 256
 
 
 def test_what_ships_loads_and_is_small() -> None:

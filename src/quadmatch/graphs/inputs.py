@@ -55,10 +55,7 @@ def read_inputs(a: Any, b: Any, unary: Any) -> Inputs:
     indices = [None] if single else range(len(sources))
     # Most inputs are arrays without any fault, and there may be many.
     sources, targets = (
-        [
-            graph if _is_square_array(graph) else _read_graph(graph, _name(side, index))
-            for index, graph in zip(indices, graphs)
-        ]
+        graphs if _are_square_arrays(graphs) else [_read_graph(one, _name(side, k)) for k, one in zip(indices, graphs)]
         for side, graphs in (("a", sources), ("b", targets))
     )
     if unaries is not None:
@@ -107,9 +104,12 @@ def to_matrix(value: Any, name: str) -> Matrix:
     return matrix
 
 
-def _is_square_array(value: Any) -> bool:
-    known = type(value) is np.ndarray and value.ndim == 2 and value.dtype.kind in "fiub"
-    return known and value.dtype.itemsize <= 8 and value.shape[0] == value.shape[1]
+def _are_square_arrays(values: list[Any]) -> bool:
+    """Whether nothing has to be done to any of them; kinds and formats are few, so that it is quick."""
+    if {type(value) for value in values} != {np.ndarray}:
+        return False
+    known = all(kind.kind in "fiub" and kind.itemsize <= 8 for kind in {value.dtype for value in values})
+    return known and all(len(shape) == 2 and shape[0] == shape[1] for shape in {value.shape for value in values})
 
 
 def _read_graph(value: Any, name: str) -> Matrix:

@@ -89,21 +89,30 @@ def _check(pairs: Pairs, inputs: Inputs, turned: NDArray[np.bool_]) -> None:
         return turn if inputs.single else f"{turn}[{index}]"
 
     small, large = pairs.sizes.T
+    places = _locate_diagonals(small)
     for flat, size, side in ((pairs.sources, small, "a"), (pairs.targets, large, "b")):
         check_numbers(flat, size**2, partial(name, side))
-        nodes = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
-        starts = np.repeat(np.cumsum(size**2) - size**2, size)
-        diagonal = flat[starts + nodes * (np.repeat(size, size) + 1)]
+        if side == "b" and not (small == large).all():
+            places = _locate_diagonals(large)
+        diagonal = flat[places]
         if diagonal.any():
             loop = int(np.flatnonzero(diagonal)[0])
             index = int(np.repeat(np.arange(len(size)), size)[loop])
-            advice = advise_on_edges(flat[starts[loop] :][: size[index] ** 2].reshape(size[index], -1))
+            start, node = int((size[:index] ** 2).sum()), loop - int(size[:index].sum())
+            advice = advise_on_edges(flat[start:][: size[index] ** 2].reshape(size[index], -1))
             raise ValueError(
-                f"{name(side, index)} must have no self loop; got {diagonal[loop]:g} at node {nodes[loop]}. "
+                f"{name(side, index)} must have no self loop; got {diagonal[loop]:g} at node {node}. "
                 "What a node is like by itself belongs in unary; quadratic_assignment takes a diagonal"
                 f"{advice if size[index] == 2 else ''}"
             )
     check_numbers(pairs.linears, small * large, partial(name, "unary"))
+
+
+def _locate_diagonals(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the entries of the diagonals are in square matrices that lie end to end."""
+    squares = sizes * sizes
+    before = np.cumsum(squares) - squares - (np.cumsum(sizes) - sizes) * (sizes + 1)
+    return np.repeat(before, sizes) + np.arange(int(sizes.sum())) * np.repeat(sizes + 1, sizes)
 
 
 def split_results(inputs: Inputs, layout: Layout, found: Found) -> list[MatchResult]:
@@ -121,26 +130,16 @@ def split_results(inputs: Inputs, layout: Layout, found: Found) -> list[MatchRes
         _convert(inputs, array) for array in (np.stack((node, partner), 1), scores, assignments)
     )
     counts = np.bincount(owner, minlength=len(small))
-    match_ends, entry_ends = np.cumsum(counts).tolist(), ends.tolist()
-    shapes = zip(rows.tolist(), columns.tolist())
     objectives = (found.objectives * units.restore(pairs)).tolist()
-    numbers = zip(objectives, found.steps.tolist(), found.converged.tolist())
-    results, match_start, entry_start = [], 0, 0
-    for index, (shape, (objective, steps, converged)) in enumerate(zip(shapes, numbers)):
-        match_end, entry_end = match_ends[index], entry_ends[index]
-        results.append(
-            MatchResult(
-                all_matches[match_start:match_end],
-                all_scores[match_start:match_end],
-                all_assignments[entry_start:entry_end].reshape(shape),
-                objective,
-                steps,
-                converged,
-                inputs.sources[index],
-                inputs.targets[index],
-            )
-        )
-        match_start, entry_start = match_end, entry_end
+    numbers = objectives, found.steps.tolist(), found.converged.tolist()
+    shapes = zip(rows.tolist(), columns.tolist())
+    every = zip(np.cumsum(counts).tolist(), ends.tolist(), shapes, *numbers, inputs.sources, inputs.targets)
+    results, last, before = [], 0, 0
+    for end, after, shape, objective, steps, converged, source, target in every:
+        matched, scored, assigned = all_matches[last:end], all_scores[last:end], all_assignments[before:after]
+        assignment = assigned.reshape(shape)
+        results.append(MatchResult(matched, scored, assignment, objective, steps, converged, source, target))
+        last, before = end, after
     return results
 
 

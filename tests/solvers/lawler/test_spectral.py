@@ -234,3 +234,9 @@ def test_options_must_make_sense(solver: functools.partial[Tensor], wrong: dict[
 def test_rrwm_options_must_make_sense(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         rrwm(make_edge_affinity(0), **wrong)
+
+
+def test_the_unit_of_affinities_changes_no_eigenvector() -> None:
+    sums = make_node_sums(3)
+    small = replace(sums, **{one.name: 1e-4 * getattr(sums, one.name) for one in fields(sums)[:3]})
+    torch.testing.assert_close(spectral(small), spectral(sums), atol=1e-6, rtol=0)

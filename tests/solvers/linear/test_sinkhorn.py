@@ -276,3 +276,9 @@ def test_projection_gives_a_node_without_weight_an_even_share() -> None:
     soft = project(torch.tensor([[[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]]), iterations=100)
     expected = torch.tensor([[[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]]])
     torch.testing.assert_close(soft, expected, atol=0.02, rtol=0)
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1e30])
+def test_the_unit_of_what_is_projected_is_irrelevant(factor: float) -> None:
+    values = torch.rand(2, 4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(project(factor * values), project(values), atol=1e-9, rtol=0)

@@ -79,8 +79,8 @@ def test_exchange_ends_where_no_swap_gains(seed, n, extra, directed, steps):
     *_, problem = _problem(seed, n, n + extra, directed=directed)
     p = np.random.default_rng(seed).permutation(n + extra)
     before = evaluate(*problem, p)
-    _, after = improve(*problem, p, steps, steps, n, 1, np.zeros(1, np.int64))
-    assert after == pytest.approx(evaluate(*problem, p), abs=1e-9)
+    assert improve(*problem, p, steps, steps, n, 1, np.zeros(1, np.int64)) >= 0
+    after = evaluate(*problem, p)
     assert sorted(p) == list(range(n + extra))
     assert after >= before - 1e-9
     for i in range(n + extra):

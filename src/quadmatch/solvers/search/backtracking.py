@@ -1,4 +1,7 @@
-"""Backtracking: every permutation of a small problem, but for those that cannot be the best."""
+"""Backtracking: every permutation of a small problem, but for those that cannot be the best.
+
+Both matrices of a term are symmetric, or both antisymmetric: what two places add is the same in both directions.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def _tie_places(first: Stack) -> Matrix:
     for k in range(terms):
         for i in range(size):
             for j in range(size):
-                tie[i, j] += abs(first[k, i, j]) + abs(first[k, j, i])
+                tie[i, j] += 2 * abs(first[k, i, j])
     return tie
 
 
@@ -54,7 +57,7 @@ def _bound_pairs(first: Stack, second: Stack) -> Matrix:
                     if k != h:
                         total = 0.0
                         for t in range(terms):
-                            total += first[t, i, j] * second[t, k, h] + first[t, j, i] * second[t, h, k]
+                            total += 2 * first[t, i, j] * second[t, k, h]
                         most = max(most, total)
             bound[i, j] = bound[j, i] = most
     return bound
@@ -70,7 +73,7 @@ def _foresee(first: Stack, second: Stack, promise: Stack, order: Index, depth: i
             if not used[h]:
                 total = promise[depth, j, h]
                 for t in range(len(first)):
-                    total += first[t, i, j] * second[t, taken, h] + first[t, j, i] * second[t, h, taken]
+                    total += 2 * first[t, i, j] * second[t, taken, h]
                 promise[depth + 1, j, h] = total
 
 

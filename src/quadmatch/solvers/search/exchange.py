@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from quadmatch.solvers.compilation import compile_loop
-from quadmatch.solvers.search.problem import Index, Matrix, Stack, Vector, differentiate, evaluate, permute
+from quadmatch.solvers.search.problem import DENSE, Index, Matrix, Stack, Vector, differentiate, evaluate, permute
 
 ROUNDING = 1e-11
 """Share of the largest numbers in a sum below which a difference may be rounding."""
@@ -28,7 +28,7 @@ def _swap(first: Stack, chosen: Stack, gradient: Matrix, p: Index, r: int, s: in
             change[j] = 2 * (chosen[k, r, j] - chosen[k, s, j])
         for i in range(size):
             factor = first[k, s, i] - first[k, r, i]
-            if factor != 0:
+            if size <= DENSE or factor != 0:
                 for j in range(size):
                     gradient[i, j] += factor * change[j]
         for j in range(size):
@@ -60,12 +60,12 @@ def _find_swap(
         diagonal[j] = gradient[j, j]
     for i in range(rows):
         own, partner = diagonal[i], p[i]
-        for j in range(i + 1, size):
+        for j in range(np.uint64(i + 1), np.uint64(size)):  # without a sign, which would be asked for at every entry
             gain = gradient[i, j] + gradient[j, i] - own - diagonal[j] + 4 * first[0, i, j] * chosen[0, i, j]
             for k in range(1, even):
                 gain += 4 * first[k, i, j] * chosen[k, i, j]
             if gain > most and (until[i, p[j]] < step or until[j, partner] < step or gain > needed):
-                r, s, most = i, j, gain
+                r, s, most = i, np.int64(j), gain  # type: ignore[assignment]
     return r, s, most
 
 
@@ -98,10 +98,8 @@ def improve(
     rows: int,
     seed: int,
     stop: Index,
-) -> tuple[int, float]:
-    """Bring `p` to the best permutation met in so many steps, and on until no swap gains.
-
-    Returned are the steps made and the objective.
+) -> int:
+    """Bring `p` to the best permutation met in so many steps, and on until no swap gains; the steps that were made.
 
     The search also ends where `patience` steps in a row bring nothing better. Only the first `rows` rows are
     swapped with others: the rest are added ones, alike among themselves. The gradient is kept up by
@@ -114,7 +112,9 @@ def improve(
     differentiate(first, chosen, linear, p, gradient)
     small = _bound_rounding(first, chosen, gradient)
     best, until = p.copy(), np.zeros((size, size), np.int64)
-    most = evaluate(first, chosen, linear, p)
+    most = 0.0
+    for i in range(size):
+        most += (gradient[i, i] + linear[i, p[i]]) / 2
     objective, number, step, last, climbing, end = most, seed, 0, 0, True, steps + CLIMB * size
     while ((step < steps and step - last < patience) or climbing) and step < end and stop[0] == 0:
         step += 1
@@ -138,4 +138,4 @@ def improve(
                 differentiate(first, chosen, linear, p, gradient)
     for i in range(size):
         p[i] = best[i]
-    return step, evaluate(first, permute(second, p), linear, p) if 0 < last <= size else most
+    return step

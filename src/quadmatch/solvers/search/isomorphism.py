@@ -16,16 +16,24 @@ SAME = 1e-11
 def describe_nodes(a: Matrix, b: Matrix) -> tuple[Vector, Vector]:
     """A number for each node of two graphs of one size: its degree first, then what its neighbours have."""
     size, share = len(a), 1.0
-    keys, feature, raised = np.zeros((2, size)), np.ones((2, size)), np.empty((2, size))
+    keys, feature, raised, ties = (
+        np.zeros((2, size)),
+        np.ones((2, size)),
+        np.empty((2, size)),
+        np.empty((2, size, size)),
+    )
+    for i in range(size):
+        for j in range(size):
+            ties[0, i, j], ties[1, i, j] = a[i, j] + 0.5 * a[j, i], b[i, j] + 0.5 * b[j, i]
     for _ in range(3):
         most = 0.0
-        for i in range(size):
-            here, there = 0.0, 0.0
-            for j in range(size):
-                here += (a[i, j] + 0.5 * a[j, i]) * feature[0, j]
-                there += (b[i, j] + 0.5 * b[j, i]) * feature[1, j]
-            raised[0, i], raised[1, i] = here, there
-            most = max(most, abs(here), abs(there))
+        for g in range(2):
+            for i in range(size):
+                total = 0.0
+                for j in range(size):
+                    total += ties[g, i, j] * feature[g, j]
+                raised[g, i] = total
+                most = max(most, abs(total))
         if most == 0:
             break
         for g in range(2):

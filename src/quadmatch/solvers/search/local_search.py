@@ -117,7 +117,7 @@ def exchange_pairs(
     problem, best = Assignment.scale_down(source, target, linear).state(), np.array(start, np.int64)
     n = len(best)
     with stopping(deadline) as stop:
-        steps, _ = call_stoppably(improve, stop, *problem, best, 0, 0, n, 1, stop)
+        steps = call_stoppably(improve, stop, *problem, best, 0, 0, n, 1, stop)
     return Refinement(best, steps)
 
 

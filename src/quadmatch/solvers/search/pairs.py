@@ -114,12 +114,13 @@ def measure_pairs(pairs: Pairs, permutations: Index, threshold: float, objective
         a, b, linear, weight = read_pair(pairs, index)
         n, m = len(a), len(b)
         at = pairs.starts[index, 3]
+        p = permutations[at : at + n]
         here, there, total = np.zeros(0), np.zeros(0), 0.0
         if threshold > 0:
             here, there = weigh_edges(a), weigh_edges(b)
         for i in range(n):
-            k = permutations[at + i]
-            if k >= m:
+            k = np.uint64(p[i])
+            if k >= np.uint64(m):
                 continue
             if threshold > 0:
                 total += weight * threshold * (here[i] + there[k])
@@ -127,8 +128,8 @@ def measure_pairs(pairs: Pairs, permutations: Index, threshold: float, objective
                 total -= linear[i, k]
             agreed, whole = 0.0, 0.0
             for j in range(n):
-                h = permutations[at + j]
-                if h < m:
+                h = np.uint64(p[j])
+                if h < np.uint64(m):
                     x, y = a[i, j], b[k, h]
                     total += weight * (-2 * x * y if threshold > 0 else (x - y) ** 2)
                     size = abs(x) + abs(y) + abs(a[j, i]) + abs(b[h, k])

@@ -14,7 +14,7 @@ import numpy as np
 
 from quadmatch.solvers.compilation import call_stoppably, compile_loop
 from quadmatch.solvers.search.exchange import improve
-from quadmatch.solvers.search.problem import Index, Problem, Vector
+from quadmatch.solvers.search.problem import Index, Problem, Vector, evaluate, permute
 
 AGREEMENT = 3
 """Populations in a row, none knowing of another, whose best are equal: then it is taken for the optimum."""
@@ -126,11 +126,13 @@ def evolve(
 
     Fewer if the objective comes up to `goal`, or `AGREEMENT` populations agree, or `stop[0]` is set.
     """
-    n, spent, seed = len(problem[2]), 0, int(rng.integers(2**31))
+    first, second, linear, _ = problem
+    n, spent, seed = len(linear), 0, int(rng.integers(2**31))
     while spent < steps and population.agreeing < AGREEMENT and population.largest < goal - tolerance:
         p, seed = population.propose(n, rng), seed + 1
         search = (*problem, p, steps - spent, n, n, seed, stop)
-        made, objective = call_stoppably(improve, stop, *search, long=n**3 > LONG)
+        made = call_stoppably(improve, stop, *search, long=n**3 > LONG)
+        objective = evaluate(first, permute(second, p), linear, p)
         spent += made + n // 4  # what it costs to begin anew
         population.admit(p, objective, tolerance)
         population.renew(tolerance)

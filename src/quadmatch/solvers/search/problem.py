@@ -25,6 +25,8 @@ Stack = NDArray[np.float64]
 Vector = NDArray[np.float64]
 Index = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+DENSE = 50
+"""Rows up to which a product with zero costs less than to ask whether there is one: who asks is often wrong."""
 Problem = tuple[Stack, Stack, Matrix, int]
 """F, S, L and how many terms are symmetric; those come first."""
 
@@ -103,7 +105,7 @@ def permute(second: Stack, p: Index) -> Stack:
     for k in range(terms):
         for i in range(size):
             for j in range(size):
-                chosen[k, i, j] = second[k, p[i], p[j]]
+                chosen[k, i, j] = second[k, p[i], np.uint64(p[j])]
     return chosen
 
 
@@ -116,11 +118,17 @@ def differentiate(first: Stack, chosen: Stack, linear: Matrix, p: Index, gradien
             gradient[i, j] = linear[i, p[j]]
     for k in range(terms):
         for i in range(size):
-            for h in range(size):
-                factor = 2 * first[k, h, i]
-                if factor != 0:
+            for h in range(0, size - 3, 4):
+                w, x, y, z = 2 * first[k, h, i], 2 * first[k, h + 1, i], 2 * first[k, h + 2, i], 2 * first[k, h + 3, i]
+                if size <= DENSE or w != 0 or x != 0 or y != 0 or z != 0:
                     for j in range(size):
-                        gradient[i, j] += factor * chosen[k, h, j]
+                        gradient[i, j] += (w * chosen[k, h, j] + x * chosen[k, h + 1, j]) + (
+                            y * chosen[k, h + 2, j] + z * chosen[k, h + 3, j]
+                        )
+            for h in range(size - size % 4, size):
+                factor = 2 * first[k, h, i]
+                for j in range(size):
+                    gradient[i, j] += factor * chosen[k, h, j]
 
 
 @compile_loop

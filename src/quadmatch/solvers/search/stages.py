@@ -14,7 +14,7 @@ from quadmatch.solvers.search.exchange import improve
 from quadmatch.solvers.search.isomorphism import describe_nodes, find_isomorphism, pair_by_rank
 from quadmatch.solvers.search.middle import start_in_middle
 from quadmatch.solvers.search.pairs import Pairs, read_pair
-from quadmatch.solvers.search.problem import Flags, Index, state
+from quadmatch.solvers.search.problem import Flags, Index, evaluate, permute, state
 from quadmatch.solvers.search.relaxation import relax_pair
 
 
@@ -75,8 +75,7 @@ def explore(pairs: Pairs, chosen: Index, permutations: Index, steps: Index, take
         first, second, linear, even = state(a, b, unary, weight, 0.0, False)
         at, n, m, most = pairs.starts[index, 3], len(a), len(b), steps[index]
         p = permutations[at : at + m]
-        made, _ = improve(first, second, linear, even, p, most, most, n, m, pairs.stop)
-        taken[index] += made
+        taken[index] += improve(first, second, linear, even, p, most, most, n, m, pairs.stop)
 
 
 @compile_loop
@@ -95,8 +94,9 @@ def explore_partial(
             k = permutations[at + i]
             p[i], p[n + k] = k, m + i
         most = rounds * (n + m)
-        made, objective = improve(first, second, linear, even, p, most, most, n + m, n + m, pairs.stop)
+        made = improve(first, second, linear, even, p, most, most, n + m, n + m, pairs.stop)
         taken[index] += made
+        objective = evaluate(first, permute(second, p), linear, p)
         for i in range(n):
             permutations[at + i] = p[i] if objective > 0 and p[i] < m else m  # the best may be worse than none
 

@@ -257,11 +257,11 @@ def test_an_evaluation_is_reused_only_if_all_that_it_depends_on_is_the_same(
     shutil.copytree(tiny / "data", moved)
     settings = Settings(tmp_path / "out", root=tiny / "data", say=lambda line: None)
     made = []
-    monkeypatch.setattr(reuse, "try_model", lambda *given: made.append(given) or try_model(*given))
+    monkeypatch.setattr(reuse, "try_model", lambda *given, **more: made.append(given) or try_model(*given, **more))
 
-    def evaluate(dataset="willow", options=None, settings=settings, **conditions):
+    def evaluate(dataset="willow", options=None, settings=settings, references=None, **conditions):
         conditions = Conditions(**{"split": "validation", "pairs": 3} | conditions)
-        return evaluate_once("vgg16", dataset, conditions, settings, options)
+        return evaluate_once("vgg16", dataset, conditions, settings, options, references=references)
 
     first = evaluate()
     assert evaluate("other")["dataset"] == "other"
@@ -276,7 +276,8 @@ def test_an_evaluation_is_reused_only_if_all_that_it_depends_on_is_the_same(
     ):
         evaluate(**change)
     evaluate(outliers=2, outlier_kind="uniform")
-    assert len(made) == 10
+    assert evaluate(references="train")["references"] == "train"
+    assert len(made) == 11
     assert evaluate() == first
     (kept,) = [path for path in (tmp_path / "out").rglob("*.json") if json.loads(path.read_text()) == first]
     kept.write_text(
@@ -285,7 +286,7 @@ def test_an_evaluation_is_reused_only_if_all_that_it_depends_on_is_the_same(
     assert "by_pair" not in evaluate()
     again = evaluate_once("vgg16", "willow", Conditions("validation", pairs=3), settings, by_pair=True)
     assert again["by_pair"] == first["by_pair"]
-    assert len(made) == 11
+    assert len(made) == 12
     first, made[:] = again, made[:10]
     assert evaluate(settings=replace(settings, root=moved)) == first  # the same objects elsewhere
     assert evaluate("other", {"least": 2})["options"] == {"least": 2}

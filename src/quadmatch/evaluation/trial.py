@@ -44,10 +44,15 @@ def try_model(
     precision: str | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
+    references: str | None = None,
 ) -> Evaluation:
-    """Load the model and evaluate it on a split of the data set; the result says where it came from."""
+    """Load the model and evaluate it on a split of the data set; the result says where it came from.
+
+    `references` is a split whose labelled objects vote on the names of keypoints first.
+    """
     from quadmatch.datasets.protocols import add_outliers
     from quadmatch.evaluation.evaluate import evaluate
+    from quadmatch.evaluation.references import evaluate_with_references
     from quadmatch.experiments.build import load_split, open_store
     from quadmatch.features.extractor import FeatureExtractor
     from quadmatch.machine import describe_origin
@@ -66,12 +71,16 @@ def try_model(
     assert isinstance(matcher.features, FeatureExtractor)
     began = perf_counter()
     store = open_store(matcher.features, cache)
-    result = evaluate(matcher, annotations, conditions, read=read, store=store, progress=progress)
+    if references is None:
+        result = evaluate(matcher, annotations, conditions, read=read, store=store, progress=progress)
+    else:
+        voters = load_split(data, references)
+        result = evaluate_with_references(matcher, annotations, voters, conditions, store=store, progress=progress)
     about = {
         "model": Path(model).name,
         "dataset": data.name,
         "options": data.options,
         "precision": str(matcher.features.precision),
         "seconds": round(perf_counter() - began, 1),
-    }
+    } | ({} if references is None else {"references": references})
     return replace(result, about=about | describe_origin())

@@ -21,7 +21,7 @@ ALIKE = (0.3, 0.6)
 """Mean likeness of the untrained match, of at most 2, at which it begins to be taken for the same thing, and is."""
 EDGES = (3.0, 6.0)
 """Edges that the untrained match keeps beyond those of the head's at which it begins to be believed, and is."""
-SAME = (0.6, 1.0)
+SAME = (0.45, 0.8)
 """Mean likeness at which two pictures begin to be taken for views of one thing, whatever the head says, and are."""
 EVEN = 0.5
 """Of the untrained assignment in one of the two that local maps begin with; the other is the untrained one alone."""

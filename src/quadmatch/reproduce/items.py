@@ -79,6 +79,8 @@ class Row:
     partial: bool = False
     decoding: Mapping[str, Any] | None = None
     """Keywords of `decode` in place of the model's own."""
+    references: str | None = None
+    """A split whose labelled objects vote on the names of keypoints at test time."""
     paper: str | None = None
     """The paper's row that it stands beside, by its name in published.toml."""
 

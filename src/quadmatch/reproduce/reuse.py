@@ -84,7 +84,8 @@ def evaluate_row(
     if row.decoding is not None:
         used = replace(used, decoding=row.decoding)
     model = row.model or train(row, seed or 0, used.split, settings)
-    return evaluate_once(model, dataset, used, settings, options, by_pair=by_pair) | {"training_seed": seed}
+    found = evaluate_once(model, dataset, used, settings, options, by_pair=by_pair, references=row.references)
+    return found | {"training_seed": seed}
 
 
 def name_run(row: Row, seed: int, settings: Settings) -> str:
@@ -124,6 +125,7 @@ def evaluate_once(
     options: Mapping[str, Any] | None = None,
     *,
     by_pair: bool = False,
+    references: str | None = None,
 ) -> dict[str, Any]:
     """The evaluation of a model on a data set as JSON, made or read; `by_pair`: one that has every pair's counts."""
     from quadmatch.files import write_json
@@ -132,13 +134,13 @@ def evaluate_once(
     # A run keeps its evaluations itself, so that they go when it goes.
     folder = model if isinstance(model, Path) else settings.out / model
     name = f"{dataset}-{conditions.split}-{conditions.protocol}-{name_evaluation(model, data, conditions)}"
-    path = folder / "evaluations" / f"{name}.json"
+    path = folder / "evaluations" / f"{name}{f'-by-{references}' if references else ''}.json"
     if path.is_file():
         known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if not by_pair or "by_pair" in known:  # Those of earlier versions have none.
             return known
     settings.say(f"evaluating {folder.name}: {path.stem}")
-    found = try_model(model, data, conditions)
+    found = try_model(model, data, conditions, references=references)
     result = found.to_json() | {"by_pair": found.list_pairs()}
     write_json(path, result, make_folder=True)
     return result

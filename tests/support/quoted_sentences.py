@@ -204,6 +204,8 @@ def draw_cost_of_pairs() -> str:
 
 
 WORTH = "In use on Pascal VOC the constraint is worth {:.1f} and {:.2f} points."
+
+
 def draw_mutants() -> str:
     record = read("results/mutants")
     found = [one for one in record["mutants"] if "equivalent" not in one]

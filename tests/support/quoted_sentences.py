@@ -204,6 +204,19 @@ def draw_cost_of_pairs() -> str:
 
 
 WORTH = "In use on Pascal VOC the constraint is worth {:.1f} and {:.2f} points."
+
+
+def draw_mutants() -> str:
+    record = read("results/mutants")
+    found = [one for one in record["mutants"] if "equivalent" not in one]
+    left, same = sum(one["verdict"] == "survived" for one in found), len(record["mutants"]) - len(found)
+    assert (len(record["mutants"]), same, left) == tuple(record[key] for key in ("tried", "equivalent", "survived"))
+    return (
+        f"Of {record['tried']} mutants tried so far, {same} change nothing that a caller can see, each with its reason"
+        f" in the record; of the other {len(found)}, {left} survives ({100 * left / len(found):.1f} %)."
+    )
+
+
 SENTENCES: dict[str, list[Callable[[], str]]] = {
     "README.md": [
         draw_transferred,
@@ -212,6 +225,7 @@ SENTENCES: dict[str, list[Callable[[], str]]] = {
         lambda: WORTH.format(lose(1), lose(2)),
         lambda: f"{readings(', our decoding'):.1f} with our decoding) it is worth {used():.1f}.",
     ],
+    "docs/reliability.md": [draw_mutants],
     "docs/learned.md": [
         draw_gains,
         draw_pretrained,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 
+import quadmatch.methods.bending as bending
 import quadmatch.methods.consensus as consensus
 from quadmatch.bench.walls import list_wall_pairs
 from quadmatch.datasets import DATASETS
@@ -70,13 +71,14 @@ def main() -> None:
     rows = {"as it is": try_all(matcher, sets)}
     print("as it is", rows["as it is"], flush=True)
     for name, values in TRIED.items():
-        usual = getattr(consensus, name)
+        place = consensus if hasattr(consensus, name) else bending
+        usual = getattr(place, name)
         for value in values:
             if value != usual:
-                setattr(consensus, name, value)
+                setattr(place, name, value)
                 rows[f"{name} = {value:g}"] = try_all(matcher, sets)
                 print(f"{name} = {value:g}", rows[f"{name} = {value:g}"], flush=True)
-        setattr(consensus, name, usual)
+        setattr(place, name, usual)
     if options.out:
         command = f"python benchmarks/choose_default.py --model {options.model} --pairs {options.pairs}"
         write_json(options.out, {"command": command, "seed": 0, **describe_origin(), "rows": rows})

@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 from random_pairs import make_features, random_pair
 
+import quadmatch.methods.bending as bending
 import quadmatch.methods.consensus as consensus
 from quadmatch import Features, Graph, GraphPair
 from quadmatch.decode import decode, split_results
@@ -12,6 +13,7 @@ from quadmatch.delaunay import delaunay
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
 from quadmatch.matching import Matching
 from quadmatch.methods import METHODS
+from quadmatch.methods.bending import NODES, bend
 from quadmatch.methods.consensus import SHARE, Consensus
 from quadmatch.methods.dot_product import DotProduct
 
@@ -86,7 +88,8 @@ def test_structure_decides_between_two_that_are_sure(monkeypatch) -> None:
 
     assert torch.equal(match(alike), torch.arange(12))  # The same thing: every edge is kept.
     assert torch.equal(match(strange), wrong)  # Nothing is alike: no edge can speak for it.
-    monkeypatch.setattr(consensus, "LARGE", 12 * 12 - 1)
+    for module in (consensus, bending):
+        monkeypatch.setattr(module, "LARGE", 12 * 12 - 1)
     assert torch.equal(match(alike), wrong)  # Too large to be decoded twice more: the mean alone.
 
 
@@ -127,23 +130,23 @@ def make_folded(count: int) -> tuple[GraphPair, Matching, torch.Tensor]:
 
 def test_local_maps_decide_where_neighbours_move_together() -> None:
     pair, found, start = make_folded(30)
-    alike = torch.ones(1)
-    bent = consensus.bend(pair, found, (start,), alike)
+    alike = torch.ones(1, dtype=torch.bool)
+    bent = bend(pair, found, (start,), alike, weight=0.05)
     assert torch.equal(bent.assignment.argmax(-1)[0], torch.arange(30))
     assert torch.equal(bent.release().assignment, found.release().assignment)  # Without the constraint, as before.
     sure = replace(found, unconstrained=found.assignment)
-    assert torch.equal(consensus.bend(pair, sure, (start,), alike).assignment, found.assignment)
+    assert torch.equal(bend(pair, sure, (start,), alike, weight=0.05).assignment, found.assignment)
     right = replace(found, assignment=torch.eye(30)[None])
-    assert torch.equal(consensus.bend(pair, right, (found.assignment,), alike).assignment, right.assignment)
-    assert torch.equal(consensus.bend(pair, found, (start,), 0.2 * alike).assignment, found.assignment)
+    assert torch.equal(bend(pair, right, (found.assignment,), alike, weight=0.05).assignment, right.assignment)
+    assert torch.equal(bend(pair, found, (start,), ~alike, weight=0.05).assignment, found.assignment)
 
 
 def test_local_maps_say_nothing_of_few_nodes_and_of_chance() -> None:
-    pair, found, start = make_folded(consensus.NODES - 1)
-    assert consensus.bend(pair, found, (start,), torch.ones(1)) is found
+    pair, found, start = make_folded(NODES - 1)
+    assert bend(pair, found, (start,), torch.ones(1, dtype=torch.bool), weight=0.05) is found
     pair, found, _ = make_folded(30)
     strange = replace(pair, target=replace(pair.target, points=pair.target.points.flip(1)))
-    bent = consensus.bend(strange, found, (found.assignment,), torch.ones(1))
+    bent = bend(strange, found, (found.assignment,), torch.ones(1, dtype=torch.bool), weight=0.05)
     assert torch.equal(bent.assignment, found.assignment)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -11,8 +10,8 @@ from torch import Tensor, nn
 
 from quadmatch.decode import LARGE, decode, find_common
 from quadmatch.graph import GraphPair
-from quadmatch.layers.local_maps import DOUBT, measure_miss, sharpen
 from quadmatch.matching import Features, Matching
+from quadmatch.methods.bending import bend
 from quadmatch.methods.dot_product import DotProduct
 
 SHARE = 0.25
@@ -25,8 +24,6 @@ SAME = (0.45, 0.8)
 """Mean likeness at which two pictures begin to be taken for views of one thing, whatever the head says, and are."""
 EVEN = 0.5
 """Of the untrained assignment in one of the two that local maps begin with; the other is the untrained one alone."""
-MISS, NODES = 55.0, 12
-"""Pixels of the crop by which neighbours may misplace a node on average where local maps decide, and nodes for that."""
 HEAD_WEIGHT, PLAIN_WEIGHT = 0.05, 0.1
 """Of the quadratic term, when the two are decoded to count the edges that they keep."""
 
@@ -68,47 +65,13 @@ class Consensus(nn.Module):
             common=find_in_common(learned, likeness),
         )
         starts = untrained.assignment, torch.lerp(learned.assignment, plain.assignment, EVEN)
-        return bend(pair, found, starts, likeness)
+        return bend(pair, found, starts, likeness > ALIKE[0], weight=HEAD_WEIGHT)
 
 
 def find_in_common(learned: Matching, likeness: Float[Tensor, " B"]) -> Float[Tensor, " B"] | None:
     """How probable it is that two pictures have anything in common: the head has learned it, or they look alike."""
     sure = find_common(learned)
     return None if sure is None else 1 - (1 - sure) * (1 - _rise(likeness, *SAME).to(sure.dtype))
-
-
-def bend(
-    pair: GraphPair, found: Matching, starts: Sequence[Float[Tensor, "B N M"]], likeness: Float[Tensor, " B"]
-) -> Matching:
-    """The matching, or what local maps make of a start where less speaks against that.
-
-    Pairs of few nodes fit any map by chance, and those that do not look alike at all may do so too; pairs of very many
-    nodes take too long. They stay as they are.
-    """
-    if pair.mask.shape[1:].numel() > LARGE:
-        return found
-    enough = (torch.minimum(pair.source.sizes, pair.target.sizes) >= NODES) & (likeness > ALIKE[0])
-    if not enough.any():
-        return found
-    best, (least, _) = found.assignment, _weigh_match(pair, found)
-    for start in starts:
-        bent = replace(found, assignment=sharpen(start, pair))
-        cost, miss = _weigh_match(pair, bent)
-        better = enough & (miss < MISS) & (cost < least)
-        best = torch.where(better[:, None, None], bent.assignment, best)
-        least = torch.where(better, cost, least)
-    return replace(found, assignment=best)
-
-
-def _weigh_match(pair: GraphPair, matching: Matching) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-    """What speaks against the match of a matching, and by how much it misplaces neighbours.
-
-    Per node, how unlikely its place is where neighbours miss places by so much, and its partner before any constraint.
-    """
-    match = decode(matching, pair.mask, weight=HEAD_WEIGHT).assignment
-    miss, known = measure_miss(match, pair), torch.log(matching.release().assignment.double() + DOUBT)
-    unlikely = -(known * match).sum((1, 2)) / match.sum((1, 2)).clamp(min=1)
-    return 2 * torch.log(miss.clamp(min=1)) + unlikely, miss
 
 
 def find_trust(

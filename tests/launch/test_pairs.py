@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import quadmatch.own_images.bulk as many
 from quadmatch.cli import app
+from quadmatch.launch import cluster
 from quadmatch.launch.cluster import Cluster, ClusterError, count_workers, knock
 from quadmatch.launch.pairs import match_on_ray
 from quadmatch.models.load import load
@@ -249,3 +250,27 @@ def test_workers_are_as_many_as_fit() -> None:
     assert count_workers(Told(8.0), Cluster(workers=20), 1) == 8
     with pytest.raises(ClusterError, match=r"needs 4 processors on one machine.*more than 2: set OMP_NUM_THREADS=2"):
         count_workers(Told(2.0, 2.0), Cluster(), 4)
+
+
+class Slow:
+    """A Ray whose own processes do not start in time."""
+
+    ended = False
+
+    def init(self, **options: object) -> None:
+        raise Exception("The current node timed out during startup.\nMore.")
+
+    def is_initialized(self) -> bool:
+        return False
+
+    def shutdown(self) -> None:
+        self.ended = True
+
+
+def test_a_ray_that_does_not_start_is_said_in_a_line_and_ended(monkeypatch) -> None:
+    slow = Slow()
+    monkeypatch.setattr(cluster, "load_ray", lambda: slow)
+    with pytest.raises(ClusterError) as caught, cluster.join_cluster(Cluster(), 0):
+        pytest.fail("there is none to join")
+    assert str(caught.value) == "cannot use Ray on this machine: The current node timed out during startup."
+    assert slow.ended

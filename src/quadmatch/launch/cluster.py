@@ -77,7 +77,7 @@ def _connect(ray: Any, cluster: Cluster, threads: int, memory: int) -> None:
         options["address"] = cluster.address
     try:
         ray.init(**options)
-    except (OSError, RuntimeError, ValueError) as error:
+    except Exception as error:  # Ray raises nothing narrower where its own processes take too long to start.
         ray.shutdown()
         where = "on this machine" if cluster.address is None else f"at {cluster.address}"
         raise ClusterError(f"cannot use Ray {where}: {shorten(error)}") from None

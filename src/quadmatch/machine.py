@@ -174,7 +174,7 @@ def keep_pages() -> bool:
     """Keep freed memory for what comes next; whether this system, and whoever started the process, allow it.
 
     glibc gives each large block back to the system at once and asks for it again at the next convolution, and the
-    system fills it with zeros each time: up to a third of an extraction's processor time.
+    system fills it with zeros each time.
     """
     given = os.environ.get("GLIBC_TUNABLES", "").startswith("glibc.malloc")
     if given or any(name.startswith("MALLOC_") for name in os.environ) or platform.libc_ver()[0] != "glibc":

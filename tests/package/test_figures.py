@@ -11,6 +11,7 @@ from quoted_figures import (
     draw_classes,
     draw_compared,
     draw_few_points,
+    draw_forms,
     draw_gains,
     draw_iterations,
     draw_methods,
@@ -40,6 +41,7 @@ TABLES = {
         draw_iterations,
         partial(draw_methods, "voc-reduced", "Pascal VOC, validation, 150 steps, one seed, accuracy"),
     ],
+    "docs/features.md": [partial(draw_forms, "2026-11-18T022419")],
     "docs/own-images.md": [draw_scores, draw_transfer, draw_few_points],
     "docs/beyond.md": [
         draw_validation,

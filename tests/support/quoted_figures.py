@@ -221,6 +221,35 @@ def draw_throughput(record: str) -> str:
     return draw(["head of the experiment", "pairs a second", "of qc-DGM₁'s"], *lines)
 
 
+FORMS = {
+    "float32,contiguous,1": "float32, contiguous",
+    "float32,channels_last,1": "float32, channels last",
+    "float32,winograd,1": "float32, Winograd's tiles",
+    "bfloat16,1": "bfloat16, channels last",
+    "int8,1": "int8",
+    "torch.compile, frozen": "torch.compile with freezing, float32",
+    "ONNX Runtime": "ONNX Runtime, float32",
+    "OpenVINO": "OpenVINO, float32",
+}
+
+
+def draw_forms(record: str) -> str:
+    """Speed of each form of the convolutions, and the accuracy that was measured with it."""
+    rows = {row["name"].removeprefix("convolutions, "): row for row in read(f"benchmarks/results/{record}")["rows"]}
+    accuracies = {name: f"results/qcattention-voc-validation-{name.split(',')[0]}" for name in MEASURED}
+    lines = []
+    for name, words in FORMS.items():
+        row = next(row for start, row in rows.items() if start.startswith(f"{name}, processor"))
+        share = f"{100 * row['share_of_float32_product']:.0f} %"
+        right = f"{read(accuracies[name])['mean']['accuracy']:.1f}" if name in accuracies else ""
+        lines.append([words, f"{row['pictures_a_second']:.2f}", f"{row['ratio']:.2f}", share, right])
+    heading = ["form", "pictures a second", "beside channels last", "of a float32 matrix product", "accuracy"]
+    return draw(heading, *lines)
+
+
+MEASURED = ("float32,channels_last,1", "bfloat16,1", "int8,1")
+
+
 SCENES = {
     "photo warps, strength 1": "same thing: 16 pairs of warped photographs, strength 1 (281 points)",
     "photo warps, strength 1.5": "strength 1.5 (275 points)",

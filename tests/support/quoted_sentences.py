@@ -10,6 +10,8 @@ from quoted_figures import PHOTOGRAPHS, find_score, read
 BATCHES = "benchmarks/results/2026-11-16T143535"
 LATER = "benchmarks/results/2026-11-16T144458"
 SPEEDS = "benchmarks/results/2026-11-16T115026"
+PHOTOGRAPHS = "benchmarks/results/2026-11-16T082238"
+FORMS = "benchmarks/results/2026-11-18T022419"
 
 
 def find_row(record: str, row: str) -> float:
@@ -169,6 +171,37 @@ def draw_transferred() -> str:
     )
 
 
+def draw_pages() -> str:
+    ratios = [
+        find_bench(FORMS, f"processor seconds of a picture, {form}") for form in ("float32,channels_last", "int8,chan")
+    ]
+    return f"a picture costs {ratios[0]:.2f} times the processor time in float32 and {ratios[1]:.2f} times in int8"
+
+
+def draw_cost_of_pictures() -> str:
+    """Ten million pictures at the rate of one thread."""
+    rate = find_bench(SPEEDS, "images a second at level frozen", "extracted_once_images_a_second")
+    hours = 1e7 / rate / 3600
+    return (
+        f"Ten million at {rate:.1f} a second are some {round(hours, -1):,.0f} core hours, or {hours / 100:.0f} hours on"
+        " a hundred cores."
+    )
+
+
+def draw_cost_of_pairs() -> str:
+    """A billion pairs at what is left of a match without convolutions."""
+    seconds, share = (
+        find_bench(PHOTOGRAPHS, "match two more photographs", key)
+        for key in ("processor_seconds", "share_of_convolution")
+    )
+    left = seconds * (1 - share)
+    return (
+        f"A pair with 40 points took {seconds:.2f} processor seconds, {100 * share:.0f} % of them convolutions. What is"
+        f" left, {left:.2f} seconds, makes {round(left * 1e9 / 3600, -4):,.0f} core hours for a billion pairs:"
+        f" {left * 1e9 / 3600 / 100 / 24:.0f} days on a hundred cores."
+    )
+
+
 DEMO = "Over all 16 pairs of the demo {:.0f} % of the points are right, without the constraint {:.0f} %."
 WORTH = "In use on Pascal VOC the constraint is worth {:.1f} and {:.2f} points."
 SENTENCES: dict[str, list[Callable[[], str]]] = {
@@ -213,7 +246,8 @@ SENTENCES: dict[str, list[Callable[[], str]]] = {
         lambda: draw_seconds(SECOND, "two more in the same process"),
     ],
     "docs/notebooks/photographs.ipynb": [draw_notebook],
-    "docs/features.md": [draw_speeds, draw_batches],
+    "docs/features.md": [draw_speeds, draw_batches, draw_pages],
+    "docs/scaling.md": [draw_cost_of_pictures, draw_cost_of_pairs],
 }
 
 

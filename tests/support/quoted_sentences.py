@@ -10,7 +10,6 @@ from quoted_figures import PHOTOGRAPHS, find_score, read
 BATCHES = "benchmarks/results/2026-11-16T143535"
 LATER = "benchmarks/results/2026-11-16T144458"
 SPEEDS = "benchmarks/results/2026-11-16T115026"
-PHOTOGRAPHS = "benchmarks/results/2026-11-16T082238"
 FORMS = "benchmarks/results/2026-11-18T022419"
 
 
@@ -191,8 +190,7 @@ def draw_cost_of_pictures() -> str:
 def draw_cost_of_pairs() -> str:
     """A billion pairs at what is left of a match without convolutions."""
     seconds, share = (
-        find_bench(PHOTOGRAPHS, "match two more photographs", key)
-        for key in ("processor_seconds", "share_of_convolution")
+        find_bench(TIMES, "match two more photographs", key) for key in ("processor_seconds", "share_of_convolution")
     )
     left = seconds * (1 - share)
     return (

@@ -10,7 +10,7 @@ from random_pairs import random_pair
 from scipy.optimize import linear_sum_assignment
 
 from quadmatch import GraphPair, Matching, collate
-from quadmatch.decode import decode, find_surest
+from quadmatch.decode import decode, find_common
 from quadmatch.solvers.linear.sinkhorn import sinkhorn
 from quadmatch.solvers.quadratic.objective import quadratic_objective
 
@@ -190,8 +190,8 @@ def test_published_inferences_in_a_batch_with_a_threshold_and_with_huge_scores(a
 
 def test_the_surest_pair_of_nodes_says_how_sure_a_match_is():
     matching, _ = _random(3, 4, 0)
-    assert find_surest(matching) is None
-    surest = find_surest(
+    assert find_common(matching) is None
+    surest = find_common(
         replace(matching, matchable=(torch.full((1, 3), 8.0).double(), torch.full((1, 4), 8.0).double()))
     )
     assert surest is not None

@@ -69,8 +69,7 @@ class Matcher(nn.Module):
         In a `partial` match pairs below the threshold are left out at the end too: edges alone, which
         outliers have as well, should not hold a pair that its two nodes speak against.
         """
-        used = matching if constraint else matching.release()
-        used = used.doubt() if partial else used
+        used = (matching if constraint else matching.release()).settle(partial=partial)
         options: dict[str, Any] = {"iterations": limit_iterations(*batch.pairs.truth.shape[1:])}
         options |= UNCONSTRAINED if self.decoding is None or not constraint else self.decoding
         solution = decode(used, batch.pairs.mask, threshold=self.threshold if partial else None, **options)
@@ -168,6 +167,6 @@ class Matcher(nn.Module):
                 matching = self.compare((read or self.features)(*stored), pairs)
                 for found, constraint in zip(results, ways):
                     solution = self.decode(matching, pairs, partial=partial, constraint=constraint)
-                    used = matching if constraint else matching.release()
+                    used = (matching if constraint else matching.release()).settle(partial=partial)
                     found += split_results(pairs.pairs, used, solution)
         return results

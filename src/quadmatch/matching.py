@@ -97,6 +97,8 @@ class Matching(Batch):
     """Logits of each node that it has a partner at all, where a head says so."""
     mutual: Float[Tensor, "B N M"] | None = None
     """How probable it is that two nodes pick each other, where a head is trained for it; zero on padding."""
+    forced: Float[Tensor, "B N M"] | None = None
+    """The assignment for matches that leave no node alone, where a head has another one for them."""
     common: Float[Tensor, " B"] | None = None
     """How probable it is that the two graphs have anything in common, where a head says so of the whole pair."""
 
@@ -109,11 +111,12 @@ class Matching(Batch):
         """The matching before the quadratic constraint; itself where there was none."""
         if self.unconstrained is None:
             return self
-        return replace(self, assignment=self.unconstrained, unconstrained=None)
+        return replace(self, assignment=self.unconstrained, unconstrained=None, forced=None)
 
-    def doubt(self) -> Matching:
-        """The matching for partial matches: nodes without a partner have none that picks them, if a head says so."""
-        return self if self.mutual is None else replace(self, assignment=self.mutual)
+    def settle(self, *, partial: bool) -> Matching:
+        """The matching as partial matches, or those of all nodes, take it: a head may have an assignment for each."""
+        other = self.mutual if partial else self.forced
+        return self if other is None else replace(self, assignment=other)
 
 
 @dataclass(frozen=True)

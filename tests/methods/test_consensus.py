@@ -130,15 +130,20 @@ def make_folded(count: int) -> tuple[GraphPair, Matching, torch.Tensor]:
 
 def test_local_maps_decide_where_neighbours_move_together() -> None:
     pair, found, start = make_folded(30)
+
+    def force(matching: Matching, begin: torch.Tensor, alike: torch.Tensor) -> torch.Tensor:
+        return bend(pair, matching, (begin,), alike, weight=0.05).settle(partial=False).assignment
+
     alike = torch.ones(1, dtype=torch.bool)
     bent = bend(pair, found, (start,), alike, weight=0.05)
-    assert torch.equal(bent.assignment.argmax(-1)[0], torch.arange(30))
+    assert torch.equal(bent.settle(partial=False).assignment.argmax(-1)[0], torch.arange(30))
     assert torch.equal(bent.release().assignment, found.release().assignment)  # Without the constraint, as before.
+    assert torch.equal(bent.settle(partial=True).assignment, found.assignment)  # Points without a partner fit maps too.
     sure = replace(found, unconstrained=found.assignment)
-    assert torch.equal(bend(pair, sure, (start,), alike, weight=0.05).assignment, found.assignment)
+    assert torch.equal(force(sure, start, alike), found.assignment)
     right = replace(found, assignment=torch.eye(30)[None])
-    assert torch.equal(bend(pair, right, (found.assignment,), alike, weight=0.05).assignment, right.assignment)
-    assert torch.equal(bend(pair, found, (start,), ~alike, weight=0.05).assignment, found.assignment)
+    assert torch.equal(force(right, found.assignment, alike), right.assignment)
+    assert torch.equal(force(found, start, ~alike), found.assignment)
 
 
 def test_local_maps_say_nothing_of_few_nodes_and_of_chance() -> None:

@@ -203,36 +203,6 @@ def draw_cost_of_pairs() -> str:
 DEMO = "Over all 16 pairs of the demo {:.0f} % of the points are right, without the constraint {:.0f} %."
 
 
-def draw_pages() -> str:
-    ratios = [
-        find_bench(FORMS, f"processor seconds of a picture, {form}") for form in ("float32,channels_last", "int8,chan")
-    ]
-    return f"a picture costs {ratios[0]:.2f} times the processor time in float32 and {ratios[1]:.2f} times in int8"
-
-
-def draw_cost_of_pictures() -> str:
-    """Ten million pictures at the rate of one thread."""
-    rate = find_bench(SPEEDS, "images a second at level frozen", "extracted_once_images_a_second")
-    hours = 1e7 / rate / 3600
-    return (
-        f"Ten million at {rate:.1f} a second are some {round(hours, -1):,.0f} core hours, or {hours / 100:.0f} hours on"
-        " a hundred cores."
-    )
-
-
-def draw_cost_of_pairs() -> str:
-    """A billion pairs at what is left of a match without convolutions."""
-    seconds, share = (
-        find_bench(TIMES, "match two more photographs", key) for key in ("processor_seconds", "share_of_convolution")
-    )
-    left = seconds * (1 - share)
-    return (
-        f"A pair with 40 points took {seconds:.2f} processor seconds, {100 * share:.0f} % of them convolutions. What is"
-        f" left, {left:.2f} seconds, makes {round(left * 1e9 / 3600, -4):,.0f} core hours for a billion pairs:"
-        f" {left * 1e9 / 3600 / 100 / 24:.0f} days on a hundred cores."
-    )
-
-
 WORTH = "In use on Pascal VOC the constraint is worth {:.1f} and {:.2f} points."
 
 

@@ -26,7 +26,9 @@ def bend(
     *,
     weight: float,
 ) -> Matching:
-    """The matching, or what local maps make of a start where less speaks against that; `weight` as in `decode`.
+    """The matching, with what local maps make of a start where less speaks against that; `weight` as in `decode`.
+
+    That is for matches that leave no node alone: maps fit points without a partner too, wherever they are.
 
     Pairs of few nodes fit any map by chance, and those that are not `alike` at all may do so too; pairs of very many
     nodes take too long. They stay as they are.
@@ -43,7 +45,7 @@ def bend(
         better = enough & (miss < MISS) & (cost < least)
         best = torch.where(better[:, None, None], bent.assignment, best)
         least = torch.where(better, cost, least)
-    return replace(found, assignment=best)
+    return replace(found, forced=best)
 
 
 def _weigh_match(pair: GraphPair, matching: Matching, weight: float) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:

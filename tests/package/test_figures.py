@@ -50,6 +50,7 @@ TABLES = {
         partial(draw_methods, "beyond", "Pascal VOC, validation, accuracy"),
         partial(draw_methods, "beyond-f1", "Pascal VOC, validation, F1 of all keypoints"),
         partial(draw_compared, "beyond"),
+        partial(draw_methods, "beyond-willow", "Willow, test, three seeds, accuracy"),
     ],
 }
 FIGURE = re.compile(r"\b\d\d\.\d")

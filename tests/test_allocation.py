@@ -24,8 +24,8 @@ def count_faults():
     torch.ones(2**23)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-count_faults()
-print(count_faults())
+# A small block may lie in the freed one by chance, so that it is too short once: the best of several counts.
+print(min(count_faults() for _ in range(8)))
 """
 
 

@@ -134,7 +134,7 @@ def test_a_search_without_enough_memory_is_refused_before_it_begins(monkeypatch)
 
 @pytest.mark.parametrize("call", [match_graphs, quadratic_assignment])
 def test_a_sparse_matrix_that_does_not_fit_as_a_dense_one_is_refused(monkeypatch, call):
-    monkeypatch.setattr("quadmatch.graphs.arrays.measure_available_memory", lambda: 3 * 2**30)
+    monkeypatch.setattr("quadmatch.machine.measure_available_memory", lambda: 3 * 2**30)
     sparse = scipy.sparse.csr_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(60_000, 60_000))
     with pytest.raises(MemoryError, match=r"60000 × 60000 entries, which as a dense matrix need 26\.8 GB of memory"):
         call(sparse, sparse)

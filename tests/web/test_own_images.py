@@ -38,7 +38,7 @@ def place(tmp_path, monkeypatch):
 
 
 def test_commands_run_and_write_what_they_say() -> None:
-    assert len(COMMANDS) == 5
+    assert len(COMMANDS) == 6
     for command in COMMANDS:
         done = CliRunner().invoke(app, shlex.split(command)[1:])
         assert done.exit_code == 0, done.output

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quadmatch.machine import measure_available_memory
-
 
 def read_array(value: Any, name: str) -> NDArray[Any]:
     """A plain array: `np.matrix` as one, wide numbers in double precision; what is masked has no value."""
@@ -23,6 +21,8 @@ def read_array(value: Any, name: str) -> NDArray[Any]:
 
 def check_room(rows: int, columns: int, name: str) -> None:
     """Refuse a sparse matrix or a network that would not fit into memory as the dense matrix that is made of it."""
+    from quadmatch.machine import measure_available_memory
+
     needed, there = 8 * rows * columns, measure_available_memory()
     if there is not None and needed > there:
         raise MemoryError(

@@ -105,7 +105,7 @@ def test_padding_and_batch_mates_change_nothing(name, shapes, seed, training):
             n, m = pair.truth.shape[1:]
             alone = head(pair, source, target)
             assert _close(alone.unary[0], together.unary[b, :n, :m])
-            # Low temperatures make a hundredth of a rounding of float32 in the scores; in float64 nothing is left of it.
+            # Low temperatures make a hundredth of a rounding of float32 in the scores, and nothing of one of float64.
             rounding = 2e-2 if dtype == torch.float32 else 1e-10
             assert torch.allclose(alone.assignment[0], together.assignment[b, :n, :m], rtol=0, atol=rounding)
             solution = decode(alone, pair.mask)

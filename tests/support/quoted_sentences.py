@@ -138,6 +138,21 @@ def draw_strongest() -> str:
     return f"It has {ours:.1f} on Pascal VOC's *validation* split, where the compact qc-DGM₂ has {before:.1f}."
 
 
+def draw_inference() -> str:
+    rows = read("benchmarks/results/2026-11-18T031431")["rows"]
+    head, batch, *whole = (f"{1000 * row['ours']:.0f}" for row in rows)
+    return (
+        f"takes `qcattention-voc` {head} ms (10 were asked) and a batch of 64 pairs {batch} ms (150 were asked): both"
+        f" missed (`benchmarks/results/2026-11-18T031431.md`, `quadmatch bench images --only inference`)."
+        f" `default` takes {whole[0]} ms and {whole[1]} ms."
+    )
+
+
+def draw_bulk() -> str:
+    ratio = find_bench("benchmarks/results/2026-11-18T031412", "match-many on Ray")
+    return f"`benchmarks/results/2026-11-18T031412.md` two workers are {ratio:.2f} times as fast as one"
+
+
 def draw_other_means() -> str:
     record = read("results/qcattention-voc-validation-1000")
     return (
@@ -250,7 +265,8 @@ SENTENCES: dict[str, list[Callable[[], str]]] = {
     "docs/results.md": [lambda: "decided for the second, for all of them: {:.1f} against {:.1f}".format(*left_out())],
     "docs/models.md": [lambda: f"`qcdgm2-voc` has {find_score(2):.1f} and `qcdgm1-voc` {find_score(1):.1f}"],
     "docs/data.md": [draw_distinct],
-    "docs/beyond.md": [draw_other_means],
+    "docs/beyond.md": [draw_other_means, draw_inference],
+    "docs/many-machines.md": [draw_bulk],
     "docs/own-images.md": [
         draw_times,
         draw_met,

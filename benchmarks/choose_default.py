@@ -20,8 +20,7 @@ import quadmatch.methods.bending as bending
 import quadmatch.methods.consensus as consensus
 from quadmatch.bench.walls import list_wall_pairs
 from quadmatch.datasets import DATASETS
-from quadmatch.datasets.photo_pairs import PicturePair, list_photo_pairs
-from quadmatch.datasets.picture import pair_pictures
+from quadmatch.datasets.photo_pairs import PicturePair, list_photo_pairs, list_pictures
 from quadmatch.evaluation.evaluate import choose_pairs, compare_pairs
 from quadmatch.evaluation.report import Conditions
 from quadmatch.features.prepared import pair_up
@@ -97,12 +96,7 @@ def gather(matcher: Matcher, draws: int, pairs: int) -> dict[str, list[tuple[Fea
 
 
 def photograph(matcher: Matcher, pairs: Sequence[PicturePair]) -> Iterator[tuple[Features, PairBatch]]:
-    pictures, source, target = pair_pictures(
-        [one.picture_a for one in pairs],
-        [one.points_a for one in pairs],
-        [one.picture_b for one in pairs],
-        [one.points_b for one in pairs],
-    )
+    pictures, source, target = list_pictures(pairs)
     left = iter(pairs)
     for stored, batch in pair_up(matcher.prepare(pictures), source, target):
         for truth in batch.pairs.truth:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from quadmatch.datasets.photo_warps import BORDER, PHOTOGRAPHS, SIDE, View, draw_view, find_corners
+from quadmatch.datasets.picture import Picture, pair_pictures
 from quadmatch.result import MatchResult
 
 Pixels = UInt8[np.ndarray, "H W 3"]
@@ -88,6 +89,16 @@ def pair_views(
     order = np.random.default_rng([seed, len(name), *name.encode()]).permutation(int(seen.sum()))
     left, right = points[:, seen]
     return PhotoPair(name, a(), left, b(), right[order], np.argsort(order), (a, b))
+
+
+def list_pictures(pairs: Sequence[PicturePair]) -> tuple[list[Picture], list[int], list[int]]:
+    """The pictures of some pairs with their points, and the pairs as places among them."""
+    return pair_pictures(
+        [pair.picture_a for pair in pairs],
+        [pair.points_a for pair in pairs],
+        [pair.picture_b for pair in pairs],
+        [pair.points_b for pair in pairs],
+    )
 
 
 def measure(pairs: Sequence[PicturePair], results: Sequence[MatchResult]) -> float:

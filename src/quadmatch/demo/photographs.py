@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quadmatch.datasets.photo_pairs import PhotoPair, PicturePair, list_photo_pairs, measure
-from quadmatch.datasets.picture import pair_pictures
+from quadmatch.datasets.photo_pairs import PhotoPair, PicturePair, list_photo_pairs, list_pictures, measure
 from quadmatch.demo.sift import match_sift
 from quadmatch.matcher import Matcher
 from quadmatch.result import MatchResult
@@ -53,12 +52,7 @@ def show_photographs(out: Path, matcher: Matcher, model: str, say: Say = print) 
 
 def match_both_ways(matcher: Matcher, pairs: Sequence[PicturePair]) -> tuple[list[MatchResult], list[MatchResult]]:
     """Every pair with its given points, with and without the constraint; each picture is seen once."""
-    pictures, source, target = pair_pictures(
-        [pair.picture_a for pair in pairs],
-        [pair.points_a for pair in pairs],
-        [pair.picture_b for pair in pairs],
-        [pair.points_b for pair in pairs],
-    )
+    pictures, source, target = list_pictures(pairs)
     constrained, free = matcher.match_ways(matcher.prepare(pictures), source, target)
     return constrained, free
 

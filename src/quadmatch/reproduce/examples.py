@@ -9,7 +9,6 @@ import numpy as np
 
 from quadmatch.datasets.annotation import Annotation, find_box, read_picture
 from quadmatch.datasets.photo_pairs import PicturePair, list_photo_pairs
-from quadmatch.datasets.picture import pair_pictures
 from quadmatch.drawing.examples import draw_examples, draw_two_ways
 from quadmatch.reproduce.items import Output, Settings
 from quadmatch.result import MatchResult
@@ -62,17 +61,10 @@ def list_photographs(settings: Settings) -> list[PicturePair]:
 
 def match_pairs(pairs: Sequence[PicturePair]) -> tuple[list[MatchResult], list[MatchResult]]:
     """Every pair with the constraint and without, from one pass of the network."""
+    from quadmatch.demo.photographs import match_both_ways
     from quadmatch.models.load import load
 
-    matcher = load(MODEL)
-    pictures, source, target = pair_pictures(
-        [pair.picture_a for pair in pairs],
-        [pair.points_a for pair in pairs],
-        [pair.picture_b for pair in pairs],
-        [pair.points_b for pair in pairs],
-    )
-    constrained, free = matcher.match_ways(matcher.prepare(pictures), source, target)
-    return constrained, free
+    return match_both_ways(load(MODEL), pairs)
 
 
 def _count(pairs: Sequence[PicturePair], results: Sequence[MatchResult]) -> list[int]:

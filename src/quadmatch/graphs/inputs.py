@@ -163,6 +163,8 @@ def _describe(value: Any) -> str:
 
 
 def _find_device(matrices: Sequence[Matrix]) -> torch.device | None:
+    if {type(matrix) for matrix in matrices} == {np.ndarray}:  # Asked first, as it is quick.
+        return None
     devices = {matrix.device for matrix in matrices if not isinstance(matrix, np.ndarray)}
     if len(devices) > 1:
         raise ValueError(f"all tensors must be on one device; got {', '.join(sorted(map(str, devices)))}")

@@ -60,8 +60,8 @@ class Layout(NamedTuple):
 
 def lay_out(inputs: Inputs, weight: float | None, threshold: float = 0.0) -> Layout:
     """The pairs, checked, scaled and weighted."""
-    left, right = _unwrap(inputs.sources), _unwrap(inputs.targets)
-    linears = None if inputs.unaries is None else _unwrap(inputs.unaries)
+    left, right = (_unwrap(inputs, side) for side in (inputs.sources, inputs.targets))
+    linears = None if inputs.unaries is None else _unwrap(inputs, inputs.unaries)
     turned = np.array([len(a) > len(b) for a, b in zip(left, right)], dtype=bool)
     for index in np.flatnonzero(turned):
         left[index], right[index] = right[index], left[index]
@@ -76,8 +76,10 @@ def lay_out(inputs: Inputs, weight: float | None, threshold: float = 0.0) -> Lay
     return Layout(pairs, turned, units)
 
 
-def _unwrap(matrices: list[Any]) -> list[NDArray[Any]]:
-    """Tensors to arrays; laying all of them end to end brings every format to double precision."""
+def _unwrap(inputs: Inputs, matrices: list[Any]) -> list[NDArray[Any]]:
+    """Tensors, if there are any, to arrays; laying all end to end brings every format to double precision."""
+    if inputs.device is None:
+        return list(matrices)
     return [to_float64(one) if isinstance(one, torch.Tensor) else one for one in matrices]
 
 
@@ -135,10 +137,9 @@ def split_results(inputs: Inputs, layout: Layout, found: Found) -> list[MatchRes
     shapes = zip(rows.tolist(), columns.tolist())
     every = zip(np.cumsum(counts).tolist(), ends.tolist(), shapes, *numbers, inputs.sources, inputs.targets)
     results, last, before = [], 0, 0
-    for end, after, shape, objective, steps, converged, source, target in every:
-        matched, scored, assigned = all_matches[last:end], all_scores[last:end], all_assignments[before:after]
-        assignment = assigned.reshape(shape)
-        results.append(MatchResult(matched, scored, assignment, objective, steps, converged, source, target))
+    for end, after, shape, *others in every:
+        assignment = all_assignments[before:after].reshape(shape)
+        results.append(MatchResult(all_matches[last:end], all_scores[last:end], assignment, *others))
         last, before = end, after
     return results
 

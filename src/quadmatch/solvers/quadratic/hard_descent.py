@@ -88,14 +88,15 @@ def _is_symmetric(matrix: Matrix) -> bool:
 
 
 @compile_loop()
-def _begin(state: State, order: Order, target: Matrix, given: bool) -> None:
+def _begin(state: State, order: Order, problem: Problem, given: bool) -> None:
     """Set X to the permutation, unless it was `given`, and its products."""
     n, m = state.x.shape
     for i in range(n):
         for j in range(m):
             state.x[i, j] = state.x[i, j] if given else 1.0 if order[i] == j else 0.0
-    add_product(state.x, target, state.there)
-    add_product(state.x, turn(target), state.back)
+    add_product(state.x, problem.target, state.there)
+    if not problem.symmetric:
+        add_product(state.x, turn(problem.target), state.back)
     add_product(state.there, turn(state.x), state.image)
 
 
@@ -109,7 +110,8 @@ def _descend(x: Matrix, given: bool, problem: Problem, options: Options, room: R
     n, m = x.shape
     order, best = np.empty(n, np.int64), np.empty(n, np.int64)
     residual, cost = np.empty((n, n)), np.empty((n, m))
-    state = State(x, np.zeros((n, m)), np.zeros((n, m)), np.zeros((n, n)))
+    there = np.zeros((n, m))
+    state = State(x, there, there if problem.symmetric else np.zeros((n, m)), np.zeros((n, n)))
     least, taken, rested, first = np.inf, 0, False, True
     while True:
         last = not first and (rested or taken == options.iterations)
@@ -131,10 +133,10 @@ def _descend(x: Matrix, given: bool, problem: Problem, options: Options, room: R
             break
         if first:
             first = False
-            _begin(state, order, problem.target, given)
+            _begin(state, order, problem, given)
             continue
         step = 2 / (taken + 2) if options.schedule else choose_step(state, order, problem)
-        rested = move(state, order, problem.target, step) <= RESTING
+        rested = move(state, order, problem, step) <= RESTING
         taken += 1
     return Found(best, least, taken, rested)
 

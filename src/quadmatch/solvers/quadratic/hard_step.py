@@ -38,7 +38,7 @@ class State(NamedTuple):
     there: Matrix
     """W = XB."""
     back: Matrix
-    """V = XBᵀ."""
+    """V = XBᵀ; the same array as W where the graphs are symmetric."""
     image: Matrix
     """Y = XBXᵀ."""
 
@@ -170,9 +170,10 @@ def minimise(c1: float, c2: float, c3: float, c4: float) -> float:
 
 
 @compile_loop(fastmath=FUSED)
-def move(state: State, order: Order, target: Matrix, step: float) -> float:
+def move(state: State, order: Order, problem: Problem, step: float) -> float:
     """X ← X + step·(S − X), with its products; returns the largest change of an entry."""
     x, there, back, image = state
+    target = problem.target
     n, m = x.shape
     keep, change = 1 - step, 0.0
     for i in range(n):
@@ -186,10 +187,9 @@ def move(state: State, order: Order, target: Matrix, step: float) -> float:
             aim = 1.0 if order[i] == j else 0.0
             change = max(change, abs(step * (aim - x[i, j])))
             x[i, j] = keep * x[i, j] + step * aim
-            there[i, j] *= keep
-            back[i, j] *= keep
-        if order[i] >= 0:
+        for j in range(m):
+            there[i, j] = keep * there[i, j] + (step * target[order[i], j] if order[i] >= 0 else 0.0)
+        if not problem.symmetric:
             for j in range(m):
-                there[i, j] += step * target[order[i], j]
-                back[i, j] += step * target[j, order[i]]
+                back[i, j] = keep * back[i, j] + (step * target[j, order[i]] if order[i] >= 0 else 0.0)
     return change

@@ -72,8 +72,8 @@ def _go_on(run: Run, team: Team, say: Say) -> None:
     if run.world_size != team.world_size:
         threads = run.experiment.training.threads or count_cores()
         say(
-            f"the run was trained by {run.world_size} processes and goes on with {team.world_size}, {threads} threads "
-            "each: the batches stay, but dropout is drawn anew and sums are taken in another order, so that it will "
+            f"the number of processes changes from {run.world_size} to {team.world_size}, threads of each: {threads}. "
+            "The batches stay, but dropout is drawn anew and sums are taken in another order, so that the run will "
             f"not be bit-identical to one that stayed with {run.world_size}"
         )
     if threads > count_cores():

@@ -281,6 +281,21 @@ def draw_photographs() -> str:
     return draw(heading, *lines)
 
 
+def draw_growth(record: str, key: str, scale: float) -> str:
+    """How time or memory of each solver grows with the number of nodes."""
+    rows = read(f"benchmarks/results/{record}")["rows"]
+    sizes = list(dict.fromkeys(row["size"] for row in rows))
+    names = list(dict.fromkeys(row["name"].removeprefix("scaling of ") for row in rows))
+    found = {(row["name"].removeprefix("scaling of "), row["size"]): scale * row[key] for row in rows}
+    lines = [[f"`{name}`", *(show_short(found[name, size]) for size in sizes)] for name in names]
+    return draw(["solver", *sizes], *lines)
+
+
+def show_short(value: float) -> str:
+    """Three digits, and all before the point."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def draw_scores() -> str:
     """Percent right in each range of scores and, in brackets, the number of pairs."""
     counts = {use: [tuple(cell) for cell in cells] for use, cells in read("results/scores")["counts"].items()}

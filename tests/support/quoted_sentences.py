@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Any
 
-from quoted_figures import PHOTOGRAPHS, SCENES, find_mean, find_published, find_score, read
+from quoted_figures import PHOTOGRAPHS, ROOT, SCENES, find_mean, find_published, find_score, read
 
 from quadmatch.features.precision import WORTHWHILE
 from quadmatch.reproduce.scores import EDGES, FEW
@@ -382,23 +382,25 @@ def draw_full_step() -> str:
     return f"| {find_bench(SPEEDS, 'step at level local, beside full'):.0f} times a `local` step (`{SPEEDS}.md`) |"
 
 
-SOLVERS = "benchmarks/results/2026-11-17T203802"
-"""Of `bench solvers`. Whoever records anew changes this, and tests say what the pages must say."""
+def find_solvers() -> str:
+    """The first record of `bench solvers` that page "Which solver?" is made of."""
+    page = (ROOT / "docs" / "which-solver.md").read_text(encoding="utf-8")
+    return f"benchmarks/results/{page.partition('From the records `')[2].partition('`')[0]}"
 
 
 def draw_small_pairs() -> str:
-    seconds = find_bench(SOLVERS, "match_graphs, one call", "ours_seconds")
+    seconds = find_bench(find_solvers(), "match_graphs, one call", "ours_seconds")
     return f"one call; compiled loops, {1e6 * seconds / 512:.0f} µs a pair at 5 to 20 nodes"
 
 
 def draw_large_pair() -> str:
-    rows = [row for row in read(SOLVERS)["rows"] if row["name"].startswith("match_graphs, Delaunay")]
+    rows = [row for row in read(find_solvers())["rows"] if row["name"].startswith("match_graphs, Delaunay")]
     seconds = " and ".join(f"{row['seconds']:.1f}" for row in rows)
-    return f"took {seconds} s and {max(row['peak_gigabytes'] for row in rows):.2f} GB (`{SOLVERS}.md`)."
+    return f"took {seconds} s and {max(row['peak_gigabytes'] for row in rows):.2f} GB (`{find_solvers()}.md`)."
 
 
 def draw_cost_of_the_best() -> str:
-    return f"about {find_bench(SOLVERS, 'QAPLIB, quality best: processor'):.0f} times"
+    return f"about {find_bench(find_solvers(), 'QAPLIB, quality best: processor'):.0f} times"
 
 
 def draw_worthwhile() -> str:

@@ -308,6 +308,7 @@ def main() -> None:
     found = json.loads(options.out.read_text(encoding="utf-8"))["mutants"] if options.out.exists() else []
     known = {one["mutant"]: one for one in found}
     os.environ.setdefault("QUADMATCH_FUZZ_CALLS", FUZZ_CALLS)
+    os.environ["COLUMNS"] = "400"  # room for a test's name and its error in one line
     load_all(options.only)
     began, limits = time.monotonic(), dict[str, int]()
     for part, path, place in draw_places(options.only, options.seed)[: options.count]:

@@ -4,11 +4,15 @@
     python benchmarks/mutate.py --count 120 --seed 0 --again --out results/mutants.json
 
 Places are drawn at random, the rooms below in turn. A mutant survives if its tests pass. What the file holds already is
-not tried again, so that a run that was stopped goes on; `--again` tries those that survived, with the tests of now. One
-that changes nothing a caller can see is given an "equivalent" with the reason by hand, and is counted apart.
+not tried again, so that a run that was stopped goes on; `--again` tries those that were not noticed, with the tests of
+now. One that changes nothing a caller can see is given an "equivalent" with the reason by hand, and is counted apart.
 
 No file is changed. Package and tests are imported once; a mutant is a fork in which the code of one function is
 another. Loops that are compiled, and those that call them, are compiled anew there.
+
+The tests of a part run once without any change before its first mutant: they must pass, and a mutant has four times the
+processor time that they took, or `--limit`. That time does not depend on what else the machine does. A mutant that uses
+it up is "too slow" and counted apart; of one that is noticed the record has the test and its error.
 """
 
 from __future__ import annotations
@@ -48,10 +52,10 @@ TESTS = {
     "solvers/linear": ("solvers/linear", "solvers/test_contracts.py", "test_decode.py"),
     "solvers/lawler": ("solvers/lawler", "solvers/test_contracts.py", "methods/test_peers.py"),
     "solvers/search": (
+        "solvers/search",
         "graphs/test_match_graphs.py",
         "graphs/test_quadratic_assignment.py",
         "graphs/test_numbers.py",
-        "solvers/search",
     ),
     "layers": ("layers", "methods/test_dgm.py", "methods/test_peers.py", "methods/test_contracts.py"),
     "losses.py": ("test_losses.py", "experiments/test_build.py", "reproduce/test_losses.py"),
@@ -60,6 +64,8 @@ TESTS = {
     "evaluation": ("evaluation/test_report.py", "evaluation/test_evaluate.py", "models/test_load.py"),
 }
 """What is changed, and the tests that should notice."""
+FUZZ_CALLS = "3000"
+"""Of the random calls of a test: a defect that only more of them find is counted as a survivor."""
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.MatMult: ast.Mult,
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -215,9 +221,30 @@ def try_mutant(path: Path, before: ast.Module, after: ast.Module, tests: tuple[s
     ended = os.waitstatus_to_exitcode(status[1])
     if ended in (2, 3, 4, 5, 99):
         raise RuntimeError(f"tests of {path} could not run ({ended}): {output.read_text(encoding='utf-8')[-2000:]}")
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output.read_text(encoding="utf-8"), re.M)
     verdict = "survived" if ended == 0 else "too slow" if ended in (-signal.SIGXCPU, -signal.SIGKILL) else "noticed"
-    return {"verdict": verdict} | ({"by": failed[1]} if failed else {})
+    return {"verdict": verdict} | ({} if ended == 0 else name_failure(output.read_text(encoding="utf-8"), ended))
+
+
+def name_failure(output: str, ended: int) -> dict[str, str]:
+    """The first test that failed and with which error, from what pytest printed; or the signal that ended it."""
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - ([\w.]+).*)?$", output, re.M)
+    if failed is None:
+        return {"by": signal.Signals(-ended).name} if ended < 0 else {}
+    return {"by": failed[1]} | ({"error": failed[2]} if failed[2] else {})
+
+
+def find_limit(part: str, path: Path, least: int) -> int:
+    """Processor seconds for a mutant of a part: four times what its tests take, which must pass without a change."""
+    tree, before = ast.parse(path.read_text(encoding="utf-8")), _count_seconds()
+    found = try_mutant(path, tree, tree, TESTS[part], 10 * least)
+    if found["verdict"] != "survived":
+        raise RuntimeError(f"the tests of {part} fail without any change: {' '.join(found.values())}")
+    return max(least, round(4 * (_count_seconds() - before)))
+
+
+def _count_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _locate(tests: tuple[str, ...]) -> list[str]:
@@ -270,8 +297,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=120)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after so long")
-    parser.add_argument("--limit", type=int, default=240, help="processor seconds for one mutant's tests")
-    parser.add_argument("--again", action="store_true", help="try those that survived once more")
+    parser.add_argument("--limit", type=int, default=240, help="processor seconds for one mutant's tests, at least")
+    parser.add_argument("--again", action="store_true", help="try those that were not noticed once more")
     parser.add_argument("--only", nargs="*", default=list(TESTS))
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
@@ -280,18 +307,25 @@ def main() -> None:
     origin |= {"command": " ".join(["python", "benchmarks/mutate.py", *sys.argv[1:]]), "hardware": describe()}
     found = json.loads(options.out.read_text(encoding="utf-8"))["mutants"] if options.out.exists() else []
     known = {one["mutant"]: one for one in found}
+    os.environ.setdefault("QUADMATCH_FUZZ_CALLS", FUZZ_CALLS)
+    os.environ["COLUMNS"] = "400"  # room for a test's name and its error in one line
     load_all(options.only)
-    began = time.monotonic()
+    began, limits = time.monotonic(), dict[str, int]()
     for part, path, place in draw_places(options.only, options.seed)[: options.count]:
         what, before, after = make_mutant(path, place)
         entry = known.get(what, {})
-        if entry and ("equivalent" in entry or not (options.again and entry["verdict"] == "survived")):
+        if entry and ("equivalent" in entry or not (options.again and entry["verdict"] != "noticed")):
             continue
         if time.monotonic() - began > 60 * options.minutes:
             break
-        verdict = try_mutant(path, before, after, TESTS[part], options.limit)
+        if part not in limits:
+            limits[part] = find_limit(part, path, options.limit)
+            print(f"{part}: its tests pass without a change; {limits[part]} s for a mutant", flush=True)
+        verdict = try_mutant(path, before, after, TESTS[part], limits[part])
         if not entry:
             found.append(entry)
+        else:
+            entry.clear()
         entry |= {"mutant": what, **verdict, "commit": origin["commit"]}
         print(f"{len(found)} of {options.count}: {what}: {' '.join(verdict.values())}", flush=True)
         record = {"seed": options.seed, **origin, **count(found), "mutants": found}

@@ -32,6 +32,10 @@ class Batch:
         changed = {one.name: _map(getattr(self, one.name), change) for one in fields(self)}  # type: ignore[arg-type]
         return type(self)(**changed)
 
+    def repeat(self: Kind, rows: Any, count: int = 1) -> Kind:
+        """So many copies of some rows of the batch, one after the other."""
+        return self.map(lambda one: torch.cat([one[rows]] * count))
+
 
 def _map(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     if value is None:

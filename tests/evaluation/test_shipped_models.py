@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,23 +15,37 @@ from quadmatch.evaluation.report import Conditions
 from quadmatch.models.load import load
 
 ROOT = Path(__file__).parents[2]
+MODELS = ROOT / "src" / "quadmatch" / "models"
 CLASSES = ("diningtable", "sofa", "sheep")
 """Of few objects. A class's list of pairs depends on the class alone, so each must give the whole record's figure."""
 
 
+def list_shipped() -> list[str]:
+    """Every model of the package that has parameters."""
+    return sorted(path.stem for path in MODELS.glob("*.safetensors"))
+
+
+def read_record(name: str) -> dict[str, Any]:
+    """The evaluation on the validation split that a model's card quotes."""
+    return json.loads((ROOT / "results" / f"{name}-validation.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", list_shipped())
+def test_a_card_has_the_figure_of_its_record(name: str) -> None:
+    card = json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))
+    assert [one["mean"]["accuracy"] for one in card["figures"]] == [read_record(name)["mean"]["accuracy"]]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("QUADMATCH_MIRROR"), reason="QUADMATCH_MIRROR names no folder of archives")
-@pytest.mark.parametrize("name", ["qcdgm1-voc", "qcdgm2-voc"])
+@pytest.mark.parametrize("name", list_shipped())
 def test_a_shipped_model_gives_the_accuracy_of_its_card(name: str) -> None:
-    record = json.loads((ROOT / "results" / f"{name}-validation.json").read_text(encoding="utf-8"))
-    card = json.loads((ROOT / "src" / "quadmatch" / "models" / f"{name}.json").read_text(encoding="utf-8"))
-    assert [one["mean"]["accuracy"] for one in card["figures"]] == [record["mean"]["accuracy"]]
+    record = read_record(name)
     objects = [one for one in DATASETS["pascal-voc"](None, "validation") if one.category in CLASSES]
-    found = evaluate(
-        load(name, precision="float32,channels_last,1"), objects, Conditions(split="validation", pairs=1000)
-    )
+    conditions = Conditions(split="validation", pairs=record["pairs"])
+    found = evaluate(load(name, precision="float32,channels_last,1"), objects, conditions)
     for category, scores in found.classes.items():
         assert scores.objects == record["classes"][category]["objects"]
         # Number formats differ by machine, and a keypoint here or there with them: in bfloat16 two fewer of
         # the 107 keypoints of the sofas' 21 pairs are right, which is 61.5 instead of 63.4 over a list of a thousand.
-        assert scores.accuracy == pytest.approx(record["classes"][category]["accuracy"], abs=1.5), category
+        assert scores.accuracy == pytest.approx(record["classes"][category]["accuracy"], abs=2.0), category

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 import quadmatch.models.load as shipped
 from quadmatch.commands.export import export as export_command
-from quadmatch.evaluation.trial import choose_data
+from quadmatch.evaluation.report import Conditions
+from quadmatch.evaluation.trial import choose_data, try_model
 from quadmatch.models.export import export_model
 from quadmatch.models.load import find_experiment, list_models, load, read_aliases, read_card
 from quadmatch.training.fit import fit
@@ -234,6 +235,13 @@ def test_the_data_of_a_model_is_the_default(run, tiny) -> None:
     with pytest.raises(ValueError, match="name the one"):
         choose_data("vgg16")
     assert choose_data("vgg16", "willow").size == 256
+
+
+def test_an_evaluation_says_how_long_it_took(run, tmp_path, monkeypatch) -> None:
+    ticks = iter([1000.0, 1002.5])
+    monkeypatch.setattr("quadmatch.evaluation.trial.perf_counter", lambda: next(ticks))
+    found = try_model(run, choose_data(run), Conditions(split="train", pairs=2), cache=tmp_path)
+    assert found.about["seconds"] == 2.5
 
 
 def test_what_ships_loads_and_is_small() -> None:

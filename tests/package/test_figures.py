@@ -13,6 +13,7 @@ from quoted_figures import (
     draw_few_points,
     draw_forms,
     draw_gains,
+    draw_growth,
     draw_iterations,
     draw_methods,
     draw_photographs,
@@ -28,6 +29,7 @@ from quoted_figures import (
     draw_willow_constraint,
 )
 from quoted_sentences import SENTENCES
+from stated_numbers import STATED
 
 ROOT = Path(__file__).parents[2]
 TABLES = {
@@ -37,7 +39,7 @@ TABLES = {
     "docs/models.md": [draw_photographs],
     "docs/results.md": [
         draw_willow,
-        partial(draw_compared, "willow-plain", "willow", "voc-reduced"),
+        partial(draw_compared, "willow-plain", "willow-rows", "willow", "voc-reduced"),
         draw_gains,
         partial(draw_throughput, "2026-11-18T022802"),
         draw_iterations,
@@ -45,6 +47,10 @@ TABLES = {
     ],
     "docs/features.md": [partial(draw_forms, "2026-11-18T022419")],
     "docs/own-images.md": [draw_scores, draw_transfer, draw_few_points],
+    "docs/scaling.md": [
+        partial(draw_growth, "2026-11-16T050819", "ours_seconds", 1000),
+        partial(draw_growth, "2026-11-16T050819", "peak_megabytes", 1),
+    ],
     "docs/beyond.md": [
         draw_validation,
         partial(draw_methods, "beyond", "Pascal VOC, validation, accuracy"),
@@ -54,6 +60,12 @@ TABLES = {
     ],
 }
 FIGURE = re.compile(r"\b\d\d\.\d")
+MEASURED = re.compile(
+    r"(?<![\w.,])(?:\d\d\.\d+|\d+\.\d+ points"
+    r"|\d[\d,.]*\s?(?:%|×(?!\s?\d)|(?:times|s|ms|µs|seconds?|minutes?|hours?)\b))"
+)
+"""Accuracies, percentages, ratios, times and differences, as sentences have them."""
+PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
 
 
 @pytest.mark.parametrize("page", TABLES)
@@ -72,6 +84,37 @@ def test_sentences_say_what_the_records_do(page: str) -> None:
     text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
     for draw in SENTENCES[page]:
         assert draw() in text, f"{page}: the records give: {draw()}"
+
+
+def strip_page(page: str) -> str:
+    """The sentences of a page in one line, without code, tables, links and names of files."""
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    lines = (line for line in text.splitlines() if not line.startswith("|"))
+    return " ".join(re.sub(r"\]\([^)]*\)", "]", " ".join(lines)).split())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_sentence_has_a_figure_of_its_own(page: str) -> None:
+    text = strip_page(page)
+    drawn = [re.sub(r"\]\([^)]*\)", "]", draw()) for draw in SENTENCES.get(page, [])]
+    for known in (*drawn, *STATED.get(page, [])):
+        text = text.replace(known, "")
+    text = re.sub(r"`[^`]*`", "`…`", text)
+    found = [text[max(0, one.start() - 60) : one.end() + 20] for one in MEASURED.finditer(text)]
+    assert not found, f"{page}: tie these figures to a record in quoted_sentences.py, or take them out: {found}"
+
+
+@pytest.mark.parametrize("page", STATED)
+def test_stated_numbers_are_on_their_page(page: str) -> None:
+    assert [known for known in STATED[page] if known not in strip_page(page)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It has 84.8.", "It takes 3 s.", "It is 1.8 times as fast.", "12 % of them", "0.3 points more", "It is 3×."],
+)
+def test_a_figure_is_found(text: str) -> None:
+    assert MEASURED.search(text)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,12 @@ def draw_voc_constraint() -> str:
     return draw([*heading, "trained without"], *lines)
 
 
+def name_row(name: str) -> str:
+    """A row's name as pages have it: a network of ours beside the paper's figure says that it is another one."""
+    compact = name in {"qc-DGM1", "qc-DGM2"} or name.startswith("qcdgm2-voc as shipped")
+    return f"{name}, ours (compact)" if compact else name
+
+
 def draw_methods(record: str, title: str) -> str:
     """Every row of a table by its mean, beside the paper's; and how far from it."""
     lines = []
@@ -137,20 +143,24 @@ def draw_methods(record: str, title: str) -> str:
         mean, paper = row["mean"]["mean"], row["paper"].get("mean")
         spread = "" if row["std"]["mean"] is None else f" ± {row['std']['mean']:.1f}"
         beside = ["", ""] if paper is None else [f"{paper:.1f}", f"{mean - paper:+.1f}"]
-        lines.append([name, f"{mean:.1f}{spread}", *beside])
+        lines.append([name_row(name), f"{mean:.1f}{spread}", *beside])
     return draw([title, "here", "the paper", "difference"], *lines)
 
 
 def draw_willow() -> str:
     """Willow with all image features and with half of them left out in training, beside the paper's."""
     plain, thinned = (read(f"results/{record}")["rows"] for record in ("willow-plain", "willow"))
+    thinned |= read("results/willow-rows")["rows"]  # Of three seeds.
     lines = []
     for name, row in plain.items():
         found = thinned.get(name) if name in PEERS else None  # The others leave none out.
         chosen, paper = (found or row)["mean"]["mean"], row["paper"].get("mean")
         beside = ["", ""] if paper is None else [f"{paper:.1f}", f"{chosen - paper:+.1f}"]
-        lines.append([name, f"{row['mean']['mean']:.1f}", f"{found['mean']['mean']:.1f}" if found else "", *beside])
-    heading = ["Willow, test, one seed, accuracy", "all image features", "half left out in training", "the paper"]
+        figures = [f"{one['mean']['mean']:.1f}" if one else "" for one in (row, found)]
+        spread = found["std"]["mean"] if found else None
+        figures[1] += "" if spread is None else f" ± {spread:.1f}"
+        lines.append([name_row(name), *figures, *beside])
+    heading = ["Willow, test, accuracy", "all image features, one seed", "half left out in training", "the paper"]
     return draw([*heading, "difference"], *lines)
 
 
@@ -279,6 +289,21 @@ def draw_photographs() -> str:
         cells = [f"{one['ours']:.1f} / {one['without_the_constraint']:.1f}" for one in found]
         lines.append([words, *cells, f"{found[0]['peer']:.1f}"])
     return draw(heading, *lines)
+
+
+def draw_growth(record: str, key: str, scale: float) -> str:
+    """How time or memory of each solver grows with the number of nodes."""
+    rows = read(f"benchmarks/results/{record}")["rows"]
+    sizes = list(dict.fromkeys(row["size"] for row in rows))
+    names = list(dict.fromkeys(row["name"].removeprefix("scaling of ") for row in rows))
+    found = {(row["name"].removeprefix("scaling of "), row["size"]): scale * row[key] for row in rows}
+    lines = [[f"`{name}`", *(show_short(found[name, size]) for size in sizes)] for name in names]
+    return draw(["solver", *sizes], *lines)
+
+
+def show_short(value: float) -> str:
+    """Three digits, and all before the point."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def draw_scores() -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from quadmatch.datasets.mirroring import add_mirrored
+from quadmatch.datasets.protocols import add_outliers
 from quadmatch.experiments.build import build_matcher, load_split
 from quadmatch.experiments.reading import Experiment
 from quadmatch.features.extractor import FeatureExtractor
@@ -110,6 +111,8 @@ def build_trainer(run: Run, say: Say = print, team: Team | None = None) -> Train
     assert isinstance(matcher.features, FeatureExtractor)
     annotations = load_split(experiment.data, experiment.data.split)
     say(f"{experiment.data.name}, split {experiment.data.split}: {len(annotations)} objects")
+    if experiment.training.outliers:
+        annotations = add_outliers(annotations, experiment.training.outliers, "uniform", size=experiment.data.size)
     if experiment.training.flip:
         annotations = add_mirrored(annotations)
     began = perf_counter()

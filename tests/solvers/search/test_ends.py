@@ -60,12 +60,22 @@ def test_the_pair_that_hung_is_matched():
     assert result.iterations <= limit_steps(2, 4, False)
 
 
-@pytest.mark.parametrize("options", [{}, {"partial": True}, {"quality": "best"}, {"unary": True}])
-def test_every_search_ends(options: dict):
-    rng = np.random.default_rng(len(options) + len(str(options)))
+@pytest.mark.parametrize(
+    ("options", "smallest", "largest", "calls"),
+    [
+        ({}, 1, 14, CALLS // 4),
+        ({"partial": True}, 1, 14, CALLS // 4),
+        ({"quality": "best"}, 1, 10, CALLS // 4),
+        ({"unary": True}, 1, 14, CALLS // 4),
+        ({}, 15, 40, CALLS // 200),  # from 21 on there are relaxations too
+        ({"unary": True}, 15, 40, CALLS // 200),
+    ],
+)
+def test_every_search_ends(options: dict, smallest: int, largest: int, calls: int):
+    rng = np.random.default_rng(len(options) + len(str(options)) + smallest)
     best = options.get("quality") == "best"
-    for _ in range(max(1, CALLS // 4 // TOGETHER)):
-        sizes = rng.integers(1, 10 if best else 14, (TOGETHER, 2))
+    for start in range(0, max(1, calls), TOGETHER):
+        sizes = rng.integers(smallest, largest, (min(TOGETHER, calls - start) or 1, 2))
         left, right = ([draw_graph(rng, int(n)) for n in side] for side in sizes.T)
         given = dict(options)
         if given.pop("unary", False):

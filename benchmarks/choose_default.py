@@ -12,10 +12,14 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
+import quadmatch.layers.local_maps as local_maps
 import quadmatch.methods.bending as bending
 import quadmatch.methods.consensus as consensus
 from quadmatch.bench.walls import list_wall_pairs
@@ -31,11 +35,14 @@ from quadmatch.matcher import Matcher
 from quadmatch.matching import Features, Matching
 from quadmatch.models.load import TRAINED, build_default
 
-TRIED: dict[str, Sequence[float]] = {
+OUTLIERS = 10
+TRIED: dict[str, Sequence[Any]] = {
     "SHARE": (0.15, 0.25, 0.4),
     "EVEN": (0.4, 0.5, 0.6),
-    "MISS": (30.0, 40.0, 55.0),
+    "NEAR": (25.0, 40.0, 60.0),
     "NODES": (8, 12, 16),
+    "LEAST": ((-4.0, -12.0), (-6.0, -12.0), (-6.0, -9.0)),
+    "CHANCE": (-3.0, -2.0, -1.0),
     "HEAD_WEIGHT": (0.02, 0.05, 0.1),
 }
 
@@ -70,13 +77,13 @@ def main() -> None:
     rows = {"as it is": try_all(matcher, sets)}
     print("as it is", rows["as it is"], flush=True)
     for name, values in TRIED.items():
-        place = consensus if hasattr(consensus, name) else bending
+        place = next(one for one in (consensus, bending, local_maps) if hasattr(one, name))
         usual = getattr(place, name)
         for value in values:
             if value != usual:
                 setattr(place, name, value)
-                rows[f"{name} = {value:g}"] = try_all(matcher, sets)
-                print(f"{name} = {value:g}", rows[f"{name} = {value:g}"], flush=True)
+                rows[f"{name} = {value}"] = try_all(matcher, sets)
+                print(f"{name} = {value}", rows[f"{name} = {value}"], flush=True)
         setattr(place, name, usual)
     if options.out:
         command = f"python benchmarks/choose_default.py --model {options.model} --pairs {options.pairs}"
@@ -86,13 +93,26 @@ def main() -> None:
 @torch.no_grad()
 def gather(matcher: Matcher, draws: int, pairs: int) -> dict[str, list[tuple[Features, PairBatch]]]:
     """Features and pairs of each set; the convolutions run here and never again."""
-    sets = {
-        f"warps {one:g}": photograph(matcher, list_photo_pairs(draws, strength=one, split="train")) for one in (1.5, 2)
+    drawn: dict[str, Sequence[PicturePair]] = {
+        f"warps {one:g}": list_photo_pairs(draws, strength=one, split="train") for one in (1.5, 2)
     }
     for turn in (40.0, 60.0):
-        sets[f"corner {turn:g}°"] = photograph(matcher, list_wall_pairs(turn, split="train", draws=draws))
-    found = {name: list(own) for name, own in sets.items()}
+        drawn[f"corner {turn:g}°"] = list_wall_pairs(turn, split="train", draws=draws)
+    found = {}
+    for name, own in drawn.items():
+        found[name] = list(photograph(matcher, own))
+        found[f"{name}, {OUTLIERS} outliers"] = list(photograph(matcher, [scatter(pair) for pair in own]))
     return found | ({"voc": list(look_up(matcher, pairs))} if pairs else {})
+
+
+def scatter(pair: PicturePair) -> PicturePair:
+    """The pair with points that match nothing after the others, anywhere between them."""
+    rng = np.random.default_rng(len(pair.truth))
+    sides = [
+        np.concatenate([own, rng.uniform(own.min(0), own.max(0), (OUTLIERS, 2))])
+        for own in (pair.points_a, pair.points_b)
+    ]
+    return replace(pair, points_a=sides[0], points_b=sides[1])
 
 
 def photograph(matcher: Matcher, pairs: Sequence[PicturePair]) -> Iterator[tuple[Features, PairBatch]]:

@@ -10,7 +10,7 @@ import threading  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
-from ray_cluster import SETTINGS  # noqa: E402
+from ray_cluster import SETTINGS, SHARED  # noqa: E402
 
 os.environ.update(SETTINGS)  # Before anybody imports Ray, which reads them then.
 torch.set_num_threads(1)
@@ -18,13 +18,26 @@ settings.register_profile("default", deadline=None, max_examples=30, derandomize
 settings.load_profile("default")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """What takes Ray a minute is tested when asked for; the rest of Ray, in tests/launch, always."""
-    if not os.environ.get("QUADMATCH_RAY_TESTS"):
-        reason = "takes Ray a minute: QUADMATCH_RAY_TESTS=1 runs it"
-        for item in items:
-            if item.get_closest_marker("ray"):
-                item.add_marker(pytest.mark.skip(reason=reason))
+    """Tests that share a cluster of Ray come first: where processes share the tests, the first one takes them all."""
+    items.sort(key=lambda item: item.get_closest_marker("ray") is None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    if not item.get_closest_marker("ray"):
+        SHARED.end()
+
+
+def pytest_sessionfinish():
+    SHARED.end()
+
+
+@pytest.fixture
+def nodes():
+    """A cluster of Ray, of two machines with a processor each; its tests are marked `ray`."""
+    return SHARED.start()
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any
 
 PARTIAL = ".partial-"
@@ -61,6 +62,13 @@ def check_target(path: str | Path, *, make_folder: bool = False) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     elif not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+
+
+def check_folder(folder: Path) -> None:
+    """Make a folder if need be, and refuse one that cannot be written: before the work that it is to hold."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=folder):
+        pass
 
 
 def _is_replaceable(path: str | Path) -> bool:

@@ -44,6 +44,8 @@ def test_matches_from_features_are_timed(pairs) -> None:
     assert row["ours"] > 0
     assert row["met"] is (row["ours"] <= {1: 0.01, 64: 0.15}[pairs])
     assert row["size"].startswith(f"batch {pairs}, ")
+    row = inference.time_matches("small", make_matcher(), pairs, 1, (40, 40))
+    assert (row["size"], "met" in row) == (f"batch {pairs}, 40 keypoints", False)
 
 
 def test_correlated_graphs_have_the_share_and_correlation_they_are_asked_for() -> None:

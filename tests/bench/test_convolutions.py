@@ -9,6 +9,7 @@ from torch import nn
 
 from quadmatch.bench import convolutions, pages
 from quadmatch.bench.peer_runtimes import run_onnx, run_openvino
+from quadmatch.features.int8 import can_multiply_bytes
 from quadmatch.features.vgg import VGG16
 
 
@@ -24,7 +25,19 @@ def test_every_form_is_measured_in_one_run(monkeypatch, capsys) -> None:
         assert row["ratio"] == row["peer"] / row["ours"]
         assert row["pictures_a_second"] == 1 / row["ours"]
         assert row["share_of_float32_product"] > 0
+        number = next((one for one in ("bfloat16", "int8") if f" {one}," in row["name"]), "float32")
+        rates = row["float32_product_GFLOP_a_second"], row[f"{number}_product_GFLOP_a_second"]
+        assert row["share_of_own_product"] == pytest.approx(row["share_of_float32_product"] * rates[0] / rates[1])
     assert rows[1]["ratio"] == 1
+
+
+@pytest.mark.skipif(not can_multiply_bytes(), reason="needs a processor that multiplies bytes")
+def test_bytes_are_multiplied_as_whole_numbers_are(monkeypatch) -> None:
+    given: list[torch.Tensor] = []
+    draw = torch.randint
+    monkeypatch.setattr(torch, "randint", lambda *sizes, **kind: given.append(draw(*sizes, **kind)) or given[-1])
+    made = convolutions._multiply_bytes(32)()
+    assert made.tolist() == (given[0].long() @ given[1].long().T).tolist()
 
 
 def test_operations_are_those_of_the_convolutions() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 
 import pytest
+from typer.testing import CliRunner
 
+from quadmatch.cli import app
 from quadmatch.launch.group import join_group
 from quadmatch.training.team import Alone, TeamError
 
@@ -42,6 +44,15 @@ def test_who_was_not_launched_is_alone(monkeypatch) -> None:
 
 def test_nobody_answers(launched) -> None:
     refuse(r"rank 1 of 2 waited 0.3 seconds at localhost:\d+ for the others, in vain \(.*refused\)")
+
+
+def test_the_command_says_so_and_makes_nothing(launched, tmp_path) -> None:
+    words = ["train", "qcdgm1_willow", "--out", str(tmp_path / "run"), "--wait", "0.3"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 1
+    assert done.output.startswith("error: rank 1 of 2 waited 0.3 seconds at localhost:")
+    assert len(done.output.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_name_that_is_no_machine(launched) -> None:

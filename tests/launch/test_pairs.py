@@ -12,8 +12,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from object_store import serve_objects
 from pair_list import BROKEN, PAIRS, PICTURES, write_pair_list
-from ray_cluster import start_nodes
+from ray_cluster import SHARED
 from typer.testing import CliRunner
 
 import quadmatch.own_images.bulk as many
@@ -25,7 +26,7 @@ from quadmatch.models.load import load
 from quadmatch.own_images.answer import Settings
 from quadmatch.own_images.pair_lists import read_pairs
 
-GROUP = 4
+GROUP, SECRET = 4, "do-not-tell"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -51,13 +52,7 @@ def expected(pairs) -> bytes:
     return out.read_bytes()
 
 
-@pytest.fixture(scope="module")
-def nodes():
-    with start_nodes() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ended():
     """Processes that must have ended by themselves; Ray's agents take a minute to see that they are alone."""
     made: list[psutil.Process] = []
@@ -100,6 +95,7 @@ class Once:
             self.action()
 
 
+@pytest.mark.ray
 def test_two_machines_write_what_one_process_writes(pairs, expected, nodes, tmp_path) -> None:
     report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)))
     assert (tmp_path / "m.jsonl").read_bytes() == expected
@@ -128,6 +124,7 @@ run(Path({pairs!r}), Path({out!r}), match_on_ray(Cluster(workers=2)), hold)
 
 
 @pytest.mark.slow
+@pytest.mark.ray
 def test_the_driver_is_killed_and_started_again(pairs, expected, nodes, ended, tmp_path) -> None:
     out = tmp_path / "m.jsonl"
     places = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
@@ -147,6 +144,7 @@ def test_the_driver_is_killed_and_started_again(pairs, expected, nodes, ended, t
     ended.extend(started)
 
 
+@pytest.mark.ray
 def test_a_worker_that_is_killed(pairs, expected, nodes, tmp_path) -> None:
     killed = Once(lambda: list_workers()[0].kill())
     report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), killed)
@@ -155,20 +153,27 @@ def test_a_worker_that_is_killed(pairs, expected, nodes, tmp_path) -> None:
     assert report.prepared >= PICTURES
 
 
+@pytest.mark.ray
 def test_little_memory_makes_pictures_anew(pairs, expected, nodes, tmp_path) -> None:
     report = run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address, 1)), memory=0)
     assert (tmp_path / "m.jsonl").read_bytes() == expected
     assert report.prepared > PICTURES
 
 
+@pytest.mark.ray
 def test_a_machine_that_is_removed(pairs, expected, nodes, tmp_path) -> None:
     other = next(node for node in nodes.list_all_nodes() if node is not nodes.head_node)
     removed = Once(lambda: nodes.remove_node(other, allow_graceful=False))
-    run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), removed)
+    try:
+        run(pairs, tmp_path / "m.jsonl", match_on_ray(Cluster(nodes.address)), removed)
+    finally:
+        if removed.done:
+            SHARED.add()
     assert removed.done
     assert (tmp_path / "m.jsonl").read_bytes() == expected
 
 
+@pytest.mark.ray
 def test_workers_that_die_at_once(pairs, nodes, tmp_path) -> None:
     fatal = lambda name, precision: os._exit(3)  # noqa: E731
     with pytest.raises(ClusterError, match="4 workers in a row died before they did anything"):
@@ -189,6 +194,7 @@ def invoke(pairs: Path, out: Path, *words: object):
     return CliRunner().invoke(app, [*chosen, *map(str, words)])
 
 
+@pytest.mark.ray
 def test_the_command_says_what_was_computed(pairs, nodes, tmp_path) -> None:
     words = "--engine", "ray", "--address", nodes.address, "--workers", 1
     done, local = invoke(pairs, tmp_path / "m.parquet", *words), invoke(pairs, tmp_path / "local.parquet")
@@ -227,6 +233,28 @@ def test_a_folder_that_cannot_be_written(pairs, tmp_path) -> None:
     assert done.exit_code == 1
     assert "cannot write" in done.output
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.ray
+def test_a_storage_that_refuses_is_said_and_no_secret(pairs, nodes, tmp_path) -> None:
+    names = ["0.png", "0.json", "1.png", "1.json"]
+    objects = {name: (pairs.parent / name).read_bytes() for name in names}
+    sides = [f"0.png?signature={SECRET},0.json", "1.png,1.json", f"closed/0.png?signature={SECRET},0.json"]
+    lines = ["image_a,points_a,image_b,points_b", f"{sides[0]},{sides[1]}", f"{sides[2]},{sides[1]}"]
+    objects |= {"pairs.csv": "\n".join(lines).encode(), "closed/0.png": objects["0.png"]}
+    model, ray = ("--model", str(pairs.parent / "run")), ("--engine", "ray", "--address", nodes.address)
+    said = []
+    with serve_objects(objects) as store:
+        for name, words in (("local", ()), ("ray", ray)):
+            out = ("--out", str(tmp_path / f"{name}.jsonl"))
+            said.append(CliRunner().invoke(app, ["match-many", f"{store}/pairs.csv", *out, *model, *words]))
+        refused = CliRunner().invoke(app, ["match-many", f"{store}/closed/0.png?signature={SECRET}", *out, *ray])
+    assert [one.exit_code for one in (*said, refused)] == [1, 1, 1]
+    assert f"row 2: side a: image: cannot read {store}/closed/0.png?…: the storage refuses it" in said[1].output
+    assert refused.output.startswith(f"error: the list: cannot read {store}/closed/0.png?…: the storage refuses it")
+    found, expected = (tmp_path / f"{name}.jsonl" for name in ("ray", "local"))
+    assert found.read_bytes() == expected.read_bytes()
+    assert SECRET not in found.read_text() + said[1].output + refused.output
 
 
 def test_options_of_another_engine_are_refused(pairs, tmp_path) -> None:

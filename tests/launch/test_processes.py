@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,17 +12,23 @@ from pathlib import Path
 
 import psutil
 import pytest
+import torch
 from live_processes import lives
 from same_runs import assert_same
 from tiny_experiment import tiny_experiment, write_experiment, write_tiny
+from typer.testing import CliRunner
 
+from quadmatch.cli import app
+from quadmatch.experiments.build import build_matcher
+from quadmatch.experiments.reading import read_experiment
 from quadmatch.models.checkpoints import list_checkpoints, load_checkpoint, read_state
 from quadmatch.models.runs import read_run
 from quadmatch.training.fit import fit
-from quadmatch.training.log import read_log
+from quadmatch.training.log import LOG, read_log
 
 TRAIN = [sys.executable, "-m", "quadmatch", "train"]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+TWO = ["--processes", 2, "--no-board"]
 KILLS, STEPS = 5, 20
 PROGRAM = """
 import sys, time
@@ -79,26 +86,76 @@ def wait_for_ranks(process: subprocess.Popen[str], before: list[psutil.Process])
     return pytest.fail(f"no two processes train: {finish(process)}")
 
 
-def test_two_processes_train_what_one_does(tiny, tmp_path) -> None:
-    changes = ["training.validate_every=3", "constraint=none", "head.options.dropout=0"]
-    changes += [f"features.cache={tmp_path / 'cache'}"]
-    experiment = tiny_experiment(tiny, changes)
-    path = write_experiment(experiment, tmp_path / "tiny.toml")
-    output = finish(start(*TRAIN, path, "--out", tmp_path / "two", "--processes", 2, "--no-board"))
-    assert f"{tmp_path / 'two'}: 6 steps in" in output, output
-    assert "features of 23 of 23 objects" in output  # Of 45: the other rank computes the others, and is silent.
-    assert read_run(tmp_path / "two").world_size == 2
-    fit(experiment, tmp_path / "one", say=lambda line: None, board=False)
-    for found, expected in zip(read_log(tmp_path / "two"), read_log(tmp_path / "one"), strict=True):
+@pytest.fixture(scope="module")
+def plain(tiny) -> Path:
+    """An experiment whose steps differ by the order of sums alone, however many processes take them."""
+    changes = [f"training.steps={STEPS}", "training.classes=3", "training.objects=3", "training.log_every=1"]
+    changes += ["constraint=none", "head.options.dropout=0", "training.validate_every=9"]
+    changes += ["training.optimiser=sgd", "training.learning_rate=1e-3", "training.warmup=0"]
+    return write_experiment(tiny_experiment(tiny, changes), tiny / "plain.toml")
+
+
+@pytest.fixture(scope="module")
+def alone(plain, tmp_path_factory) -> Path:
+    """The run of one process."""
+    folder = tmp_path_factory.mktemp("alone") / "run"
+    experiment = read_experiment(str(plain))
+    fit(experiment, folder, say=lambda line: None, board=False)
+    before, after = build_matcher(experiment).state_dict(), load_checkpoint(folder, STEPS).model
+    assert any((before[name] - value).abs().max() > 1e-4 for name, value in after.items())
+    return folder
+
+
+def assert_alike(run: Path, other: Path) -> None:
+    """The same figures and parameters, but for the order of sums."""
+    for found, expected in zip(read_log(run), read_log(other), strict=True):
+        assert found["kind"] == expected["kind"]
         for name in expected.keys() & {"step", "loss", "accuracy", "pairs", "f1"}:
             assert found[name] == pytest.approx(expected[name], rel=1e-4), (found, expected)
-    parameters = [load_checkpoint(tmp_path / name).model for name in ("one", "two")]
-    assert all((parameters[1][name] - value).abs().max() < 1e-4 for name, value in parameters[0].items())
+    found, expected = (load_checkpoint(one, STEPS).model for one in (run, other))
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert torch.allclose(found[name], value, rtol=0, atol=2e-6), name
+
+
+@pytest.mark.slow
+def test_three_processes_train_what_one_does_and_the_same_bits_again(plain, alone, tmp_path) -> None:
+    folder, again, cache = tmp_path / "run", tmp_path / "again", f"--set=features.cache={tmp_path / 'cache'}"
+    output = finish(start(*TRAIN, plain, "--out", folder, "--processes", 3, "--no-board", cache))
+    assert f"{folder}: {STEPS} steps in" in output, output
+    assert "features of 15 of 15 objects" in output  # Of 45; the other ranks are silent.
+    assert read_run(folder).world_size == 3
+    assert_alike(folder, alone)
+    output = finish(start(*TORCHRUN[:-1], 3, "-m", "quadmatch", "train", plain, "--out", again, "--no-board", cache))
+    assert f"{again}: {STEPS} steps in" in output, output
+    assert_same(again, folder)
+
+
+@pytest.mark.slow
+def test_two_processes_train_what_one_does_and_others_go_on_with_their_run(plain, alone, tmp_path) -> None:
+    stopped = tmp_path / "stopped"
+    output = finish(start(*TRAIN, plain, "--out", stopped, *TWO, "--set", "training.stop=9"))
+    assert list_checkpoints(stopped) == [9], output
+    for count in (1, 2, 3):
+        folder = shutil.copytree(stopped, tmp_path / str(count))
+        words = ["train", "--resume", folder, "--processes", count, "--set", f"training.stop={STEPS}", "--no-board"]
+        output = run_here(words) if count == 1 else finish(start(*TRAIN[:-1], *words))
+        assert f"{folder}: {STEPS} steps in" in output, output
+        changes = f"the number of processes changes from 2 to {count}, threads of each: 1. The batches stay" in output
+        assert changes == ("will not be bit-identical to one that stayed with 2" in output) == (count != 2)
+        assert read_run(folder).world_size == count
+        assert (folder / LOG).read_bytes().startswith((stopped / LOG).read_bytes())  # No step is taken again.
+        assert_alike(folder, alone)
+
+
+def run_here(words: list[object]) -> str:
+    """What the command says, run within this process."""
+    return CliRunner().invoke(app, [str(word) for word in words]).output
 
 
 def test_a_folder_that_cannot_be_written(tiny, tmp_path) -> None:
     path = write_experiment(tiny_experiment(tiny), tmp_path / "tiny.toml")
-    process = start(*TRAIN, path, "--out", path / "run", "--processes", 2, "--no-board")
+    process = start(*TRAIN, path, "--out", path / "run", *TWO)
     ranks = wait_for_ranks(process, [])
     output = finish(process)
     assert process.returncode == 1
@@ -110,7 +167,7 @@ def test_a_folder_that_cannot_be_written(tiny, tmp_path) -> None:
 
 def test_a_rank_that_dies_at_once(tiny, tmp_path) -> None:
     path = write_experiment(tiny_experiment(tiny), tmp_path / "tiny.toml")
-    process = start(*TRAIN, path, "--out", tmp_path / "run", "--processes", 2, "--no-board")
+    process = start(*TRAIN, path, "--out", tmp_path / "run", *TWO)
     ranks = wait_for_ranks(process, [])
     ranks[1].kill()
     output = finish(process)
@@ -128,7 +185,7 @@ def test_ranks_killed_at_random_moments(tiny, tmp_path) -> None:
     whole, killed, hold = tmp_path / "whole", tmp_path / "killed", tmp_path / "hold"
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    output = finish(start(*TRAIN, path, "--out", whole, "--processes", 2, "--no-board"))
+    output = finish(start(*TRAIN, path, "--out", whole, *TWO))
     assert read_state(whole)["finished"], output
     hold.touch()
     again = ["--max-restarts", KILLS, program, hold, STEPS - 1, "train", path, "--out", killed, "--no-board"]

@@ -138,12 +138,22 @@ def test_local_maps_decide_where_neighbours_move_together() -> None:
     bent = bend(pair, found, (start,), alike, weight=0.05)
     assert torch.equal(bent.settle(partial=False).assignment.argmax(-1)[0], torch.arange(30))
     assert torch.equal(bent.release().assignment, found.release().assignment)  # Without the constraint, as before.
-    assert torch.equal(bent.settle(partial=True).assignment, found.assignment)  # Points without a partner fit maps too.
-    sure = replace(found, unconstrained=found.assignment)
-    assert torch.equal(force(sure, start, alike), found.assignment)
+    assert torch.equal(bent.settle(partial=True).assignment, found.assignment)  # Partial matches are as before.
     right = replace(found, assignment=torch.eye(30)[None])
-    assert torch.equal(force(right, found.assignment, alike), right.assignment)
+    assert torch.equal(force(right, found.assignment, alike).argmax(-1)[0], torch.arange(30))
     assert torch.equal(force(found, start, ~alike), found.assignment)
+
+
+def test_pairs_of_a_batch_are_bent_each_by_itself() -> None:
+    pair, found, start = make_folded(30)
+    both = pair.map(lambda one: torch.cat([one, one]))
+    many = found.map(lambda one: torch.cat([one, one]))
+    alike = torch.tensor([False, True])
+    alone = bend(pair, found, (start,), alike[1:], weight=0.05).settle(partial=False).assignment
+    beside = bend(both, many, (torch.cat([start, start]),), alike, weight=0.05).settle(partial=False).assignment
+    assert torch.equal(beside[0], found.assignment[0])
+    assert torch.allclose(beside[1], alone[0])
+    assert not torch.equal(alone, found.assignment)
 
 
 def test_local_maps_say_nothing_of_few_nodes_and_of_chance() -> None:

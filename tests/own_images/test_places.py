@@ -128,6 +128,16 @@ def test_a_picture_that_may_not_be_read_does_not_stop_the_rest(store, tmp_path) 
     assert "2 pairs were there already" in run(pairs, out).output
 
 
+def test_a_secret_behind_a_name_without_address_is_not_shown_either(store, objects, tmp_path) -> None:
+    sides = f"0.png?signature={SECRET},0.json?signature={SECRET}", f"1.png,1.json?signature={SECRET}"
+    objects["data/signed.csv"] = f"{HEADING}{sides[0]},{sides[1]}\n{sides[1]},none.png?signature={SECRET},\n".encode()
+    done = run(f"{store}/data/signed.csv?signature={SECRET}", tmp_path / "out.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert (lines[0]["image_a"], lines[0]["image_b"]) == (f"{store}/data/0.png?…", "1.png")
+    assert "error" in lines[1]
+    assert SECRET not in done.output + (tmp_path / "out.jsonl").read_text()
+
+
 def test_nobody_answers(tmp_path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -12,10 +12,8 @@ from typer.testing import CliRunner
 
 from quadmatch.cli import app
 from quadmatch.features.cache import _read_header
-from quadmatch.launch.cluster import Cluster
 from quadmatch.reproduce import ITEMS
 from quadmatch.reproduce.items import Row, Settings, Table
-from quadmatch.reproduce.making import reproduce_item
 from quadmatch.reproduce.sharing import group_by_run, list_needs
 from quadmatch.reproduce.tables import list_steps
 
@@ -52,26 +50,35 @@ def count_entries(folder: Path) -> list[str]:
     return [name for shard in folder.glob("*/*.safetensors") for name in _read_header(shard)]
 
 
-@pytest.mark.slow
 @pytest.mark.ray
-def test_a_table_made_on_ray_is_that_of_one_process(table, tmp_path, monkeypatch) -> None:
+def test_a_table_made_on_ray_is_that_of_one_process(table, nodes, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     trained = replace(table, rows={label: row for label, row in table.rows.items() if row.experiment})
-    said: list[str] = []
-    made = []
-    for name, cluster in (("local", None), ("ray", Cluster(workers=2))):
+    monkeypatch.setitem(ITEMS, "tiny", trained)
+    said = []
+    for name, words in (("local", []), ("ray", ["--engine", "ray", "--address", nodes.address, "--workers", "2"])):
         monkeypatch.setenv("QUADMATCH_CACHE", str(tmp_path / name / "usual"))
-        changes = (f"features.cache={tmp_path / name / 'cache'}",)
-        settings = Settings(tmp_path / name, changes=changes, say=said.append, cluster=cluster)
-        made.append(reproduce_item("tiny", trained, settings))
-    assert made[0].lines == made[1].lines
-    assert "2 of 2 done" in " ".join(said)
-    assert any(line.startswith("features of 45 objects computed") for line in said)
+        changes = f"features.cache={tmp_path / name / 'cache'}"
+        done = CliRunner().invoke(app, ["reproduce", "tiny", "--set", changes, "--out", str(tmp_path / name), *words])
+        assert done.exit_code == 0, done.output
+        said.append(done.output)
+    assert "features of 45 objects computed, each by one worker" in said[1]
+    assert "2 of 2 done" in said[1]
+    assert (tmp_path / "ray" / "tiny.md").read_bytes() == (tmp_path / "local" / "tiny.md").read_bytes()
     expected, found = (sorted(count_entries(tmp_path / name / "cache")) for name in ("local", "ray"))
     assert found == expected
     assert len(set(found)) == len(found)
     for run in (tmp_path / "local" / "runs").iterdir():
         assert_same(tmp_path / "ray" / "runs" / run.name, run)
+
+
+def test_a_folder_that_cannot_be_written_is_known_before_ray_is_started(tmp_path, monkeypatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("quadmatch.launch.cluster._connect", lambda *_: pytest.fail("nothing is to be started"))
+    done = CliRunner().invoke(app, ["reproduce", "willow", "--engine", "ray", "--out", str(tmp_path / "file" / "out")])
+    assert done.exit_code == 1
+    assert "Not a directory" in done.output
+    assert len(done.output.splitlines()) == 1
 
 
 def test_a_figure_is_not_shared_out(tmp_path) -> None:

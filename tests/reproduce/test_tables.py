@@ -157,6 +157,7 @@ def test_a_row_begins_with_the_parameters_of_the_row_before_it(invoke, tiny, tab
     assert all(torch.allclose(begun[name], ended[name], atol=1e-6) for name in begun)
     assert train(row, 0, "validation", settings) == folder
     assert read_run(folder).experiment.training.seed == 1
+    assert replace(row, start=row).count_starts() == 2
 
 
 def test_folds_are_trained_on_the_others_and_tested_once_each(invoke, tiny, table, tmp_path, monkeypatch) -> None:

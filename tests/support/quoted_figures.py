@@ -150,14 +150,17 @@ def draw_methods(record: str, title: str) -> str:
 def draw_willow() -> str:
     """Willow with all image features and with half of them left out in training, beside the paper's."""
     plain, thinned = (read(f"results/{record}")["rows"] for record in ("willow-plain", "willow"))
+    thinned |= read("results/willow-rows")["rows"]  # Of three seeds.
     lines = []
     for name, row in plain.items():
         found = thinned.get(name) if name in PEERS else None  # The others leave none out.
         chosen, paper = (found or row)["mean"]["mean"], row["paper"].get("mean")
         beside = ["", ""] if paper is None else [f"{paper:.1f}", f"{chosen - paper:+.1f}"]
         figures = [f"{one['mean']['mean']:.1f}" if one else "" for one in (row, found)]
+        spread = found["std"]["mean"] if found else None
+        figures[1] += "" if spread is None else f" ± {spread:.1f}"
         lines.append([name_row(name), *figures, *beside])
-    heading = ["Willow, test, one seed, accuracy", "all image features", "half left out in training", "the paper"]
+    heading = ["Willow, test, accuracy", "all image features, one seed", "half left out in training", "the paper"]
     return draw([*heading, "difference"], *lines)
 
 

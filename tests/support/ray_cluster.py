@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import sys
+from contextlib import ExitStack
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 SETTINGS = {
     # Else a process that has started a Ray of its own asks a cluster without tokens for one, and is taken for dead;
@@ -31,26 +34,48 @@ STORE = 80 * 2**20
 """Bytes of a machine's object store; Ray allows no less than 75 MB."""
 
 
-@contextmanager
-def start_nodes() -> Iterator[Any]:
-    """A cluster of two machines with a processor each."""
-    from ray.cluster_utils import Cluster
+class Shared:
+    """One cluster for all tests of this process that are marked `ray`: they come first, and it ends after them."""
 
-    made = Cluster()
-    try:
-        add_node(made, include_dashboard=False, include_log_monitor=False)
-        add_node(made)
-        yield made
-    finally:
-        made.shutdown()
+    def __init__(self) -> None:
+        self.nodes: Any = None
+        self.stack = ExitStack()
+        """It ends what uses the cluster too, before it."""
+        self.variables: dict[str, str] = {}
+        """What workers are told: the folders of tests, and a cache of their own."""
 
+    def start(self) -> Any:
+        """The cluster, which the first who asks for it starts: two machines with a processor each."""
+        if self.nodes is None:
+            from ray.cluster_utils import Cluster
 
-def add_node(cluster: Any, **options: object) -> Any:
-    """A machine with one processor more."""
-    for left in reversed(range(STARTS)):
-        try:
-            return cluster.add_node(num_cpus=1, object_store_memory=STORE, **options)
-        except Exception as error:  # Ray raises nothing narrower.
-            if not left or "timed out" not in str(error):
+            cache = self.stack.enter_context(TemporaryDirectory(prefix="quadmatch-"))
+            self.variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "QUADMATCH_CACHE": cache}
+            self.nodes = Cluster()
+            self.stack.callback(self.nodes.shutdown)
+            try:
+                self.add(include_dashboard=False, include_log_monitor=False)
+                self.add()
+            except BaseException:
+                self.end()
                 raise
-    raise AssertionError
+        return self.nodes
+
+    def add(self, **options: object) -> None:
+        """A machine with one processor more."""
+        for left in reversed(range(STARTS)):
+            try:
+                with patch.dict(os.environ, self.variables):
+                    self.nodes.add_node(num_cpus=1, object_store_memory=STORE, **options)
+                return
+            except Exception as error:  # Ray raises nothing narrower.
+                if not left or "timed out" not in str(error):
+                    raise
+
+    def end(self) -> None:
+        """End the cluster; who asks again gets a new one."""
+        self.nodes = None
+        self.stack.close()
+
+
+SHARED = Shared()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,9 +10,8 @@ from web_server import build_quick_app
 
 
 @contextmanager
-def start_ray() -> Iterator[str]:
-    """The address of a Ray Serve application of two workers with the quick model, on a Ray of its own."""
-    os.environ.update(PYTHONPATH=os.pathsep.join(sys.path))  # Its workers must find this folder too.
+def start_ray(address: str) -> Iterator[str]:
+    """The address of a Ray Serve application of two workers with the quick model, on the cluster at `address`."""
     import ray
     from ray import serve
 
@@ -23,9 +20,10 @@ def start_ray() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    ray.init(address=address, log_to_driver=False, configure_logging=False)
     try:
-        serve.start(http_options={"host": "127.0.0.1", "port": port})
+        # One door for both machines: they are this one, and a port is there once.
+        serve.start(proxy_location="HeadOnly", http_options={"host": "127.0.0.1", "port": port})
         serve.run(deploy(build_quick_app, 2))
         yield f"http://127.0.0.1:{port}"
     finally:

@@ -178,3 +178,29 @@ def test_some_steps_see_all_keypoints_and_strangers(tiny) -> None:
     alone = [int((~batch.pairs.truth.any((1, 2))).sum()) for _, batch in map(sampler.sample, range(12))]
     assert set(alone) == {0, 3}
     assert 2 <= alone.count(3) <= 10
+
+
+def test_half_of_the_steps_have_points_that_match_nothing(tiny) -> None:
+    changes = ["training.outliers=4", "training.classes=2", "training.objects=2"]
+    experiment = tiny_experiment(tiny, changes)
+    run = create_run(tiny / "outliers", experiment, experiment.features.precision, 1)
+    sampler = build_trainer(run, lambda line: None).sampler
+    plain = build_trainer(
+        create_run(tiny / "plain", tiny_experiment(tiny, changes[1:]), experiment.features.precision, 1),
+        lambda line: None,
+    ).sampler
+    numbers = []
+    for step in range(40):
+        (stored, batch), (_, before) = sampler.sample(step), plain.sample(step)
+        extra = [set((one.sizes - other.sizes).tolist()) for one, other in zip(_sides(batch), _sides(before))]
+        assert extra[0] == extra[1]
+        assert len(extra[0]) == 1  # Every object of a step has as many.
+        assert torch.equal(batch.pairs.truth.sum((1, 2)), before.pairs.truth.sum((1, 2)))
+        assert int(batch.source_nodes.max()) < max(stored.counts)  # They have features as well.
+        numbers.append(extra[0].pop())
+    assert 10 < numbers.count(0) < 30
+    assert {number for number in numbers if number} == {1, 2, 3, 4}
+
+
+def _sides(batch: PairBatch) -> tuple[Graph, Graph]:
+    return batch.pairs.source, batch.pairs.target

@@ -128,7 +128,7 @@ def test_a_run_goes_on_with_another_number_of_processes_and_says_so(tiny, tmp_pa
     said: list[str] = []
     create_run(tmp_path / "run", tiny_experiment(tiny, ["training.steps=2"]), "float32,channels_last,1", 1, 3)
     assert resume(tmp_path / "run", say=said.append, board=False).finished
-    assert any("trained by 3 processes and goes on with 1" in line and "bit-identical" in line for line in said)
+    assert any("processes changes from 3 to 1, threads of each: 1" in line and "bit-identical" in line for line in said)
     assert read_run(tmp_path / "run").world_size == 1
 
 

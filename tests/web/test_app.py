@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from PIL import Image
+from ray_cluster import SHARED
 from ray_server import start_ray
 from starlette.requests import Request as Incoming
 from typer.testing import CliRunner
@@ -50,9 +51,7 @@ def matcher():
     return build_quick_matcher()
 
 
-@pytest.fixture(
-    scope="module", params=["alone", "workers", pytest.param("ray", marks=[pytest.mark.slow, pytest.mark.ray])]
-)
+@pytest.fixture(scope="module", params=["alone", "workers", pytest.param("ray", marks=pytest.mark.ray)])
 def client(request, matcher):
     """A client of a server within this process, of one that is two processes, or of Ray's."""
     if request.param == "alone":
@@ -63,7 +62,9 @@ def client(request, matcher):
             yield made
     else:
         pytest.importorskip("ray.serve")
-        with start_ray() as address, httpx.Client(base_url=address, timeout=60) as made:
+        # It ends with the cluster, which may be before this fixture does.
+        address = SHARED.stack.enter_context(start_ray(SHARED.start().address))
+        with httpx.Client(base_url=address, timeout=60) as made:
             yield made
 
 

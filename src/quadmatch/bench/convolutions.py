@@ -54,7 +54,14 @@ def describe_form(name: str, seconds: dict[str, float], work: float, rates: dict
         **judged,
         "pictures_a_second": 1 / own,
         "share_of_float32_product": work / own / rates["float32"],
+        "share_of_own_product": work / own / rates[_name_number(name)],
     } | {f"{number}_product_GFLOP_a_second": rate for number, rate in rates.items()}
+
+
+def _name_number(form: str) -> str:
+    """The number format of a form; peers are measured in float32."""
+    number = form.partition(",")[0]
+    return number if number in ("bfloat16", "int8") else "float32"
 
 
 def make_network() -> VGG16:
@@ -96,6 +103,17 @@ def list_products(size: int) -> Iterator[tuple[str, Call]]:
     for number in (torch.float32, torch.bfloat16):
         matrix = torch.rand(size, size).to(number)
         yield str(number).removeprefix("torch."), lambda matrix=matrix: matrix @ matrix  # type: ignore[misc]
+    if can_multiply_bytes():
+        yield "int8", _multiply_bytes(size)
+
+
+def _multiply_bytes(size: int) -> Call:
+    """A product of bytes that are not negative with bytes that have a sign, as in the convolutions of bytes."""
+    scales, zeros = torch.ones(size), torch.zeros(size, dtype=torch.int64)
+    bytes_, signed = (torch.randint(0, 127, (size, size), dtype=kind) for kind in (torch.uint8, torch.int8))
+    packed = torch.ops.onednn.qlinear_prepack(signed, [size, size])
+    given = bytes_, 1.0, 0, packed, scales, zeros, None
+    return lambda: torch.ops.onednn.qlinear_pointwise(*given, 1.0, 0, torch.float32, "none", [], "")
 
 
 def count_operations(network: VGG16, size: int) -> int:

@@ -18,20 +18,24 @@ BATCHES = {1: 0.010, 64: 0.150}
 """Pairs that are matched together, and the processor seconds that they may take."""
 FEWEST, MOST = 3, 13
 """Keypoints that pairs of Pascal VOC have in common."""
+GROUP, POINTS = 32, 40
+"""Pairs that `match-many` matches together, and keypoints of a photograph that somebody has marked."""
 
 
 def run(models: tuple[str, ...] = (TRAINED, DEFAULT), rounds: int = 7) -> list[Row]:
     """Processor seconds of one pair and of a batch, the best of some rounds."""
     with one_thread():
-        return [time_matches(name, load(name), pairs, rounds) for name in models for pairs in BATCHES]
+        loaded = {name: load(name) for name in models}
+        usual = [time_matches(name, one, pairs, rounds) for name, one in loaded.items() for pairs in BATCHES]
+        return [*usual, time_matches(models[-1], loaded[models[-1]], GROUP, rounds, (POINTS, POINTS))]
 
 
-@torch.no_grad()
-def time_matches(name: str, matcher: Matcher, pairs: int, rounds: int) -> Row:
-    """The time from features of random keypoints to their permutation."""
-    fewest = FEWEST if pairs > 1 else MOST  # A single pair is a large one.
+@torch.inference_mode()
+def time_matches(name: str, matcher: Matcher, pairs: int, rounds: int, keypoints: tuple[int, int] | None = None) -> Row:
+    """The time from features of random keypoints to their permutation; `keypoints` are the fewest and the most."""
+    fewest, most = keypoints or (FEWEST if pairs > 1 else MOST, MOST)  # A single pair is a large one.
     assert isinstance(matcher.features, FeatureExtractor)
-    batch, (source, _) = draw_pairs(pairs, fewest, MOST)
+    batch, (source, _) = draw_pairs(pairs, fewest, most)
     features = draw_features(matcher.features.layers, 2 * pairs, source.nodes)
 
     def match() -> None:
@@ -41,10 +45,9 @@ def time_matches(name: str, matcher: Matcher, pairs: int, rounds: int) -> Row:
     seconds = min(time_once(match) for _ in range(rounds))
     return {
         "name": f"processor seconds of a match from features, model {name}",
-        "size": f"batch {pairs}, {f'{FEWEST} to ' if pairs > 1 else ''}{MOST} keypoints",
+        "size": f"batch {pairs}, {f'{fewest} to ' if fewest < most else ''}{most} keypoints",
         "ours": seconds,
-        "required": BATCHES[pairs],
-        "met": seconds <= BATCHES[pairs],
+        **({} if keypoints else {"required": BATCHES[pairs], "met": seconds <= BATCHES[pairs]}),
     }
 
 

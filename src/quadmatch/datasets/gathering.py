@@ -31,6 +31,13 @@ class KeypointTable:
     keys: UInt64[np.ndarray, "O K"]
     """Hashes of the keypoints' names."""
 
+    def select(self, objects: Int[np.ndarray, " P"], outliers: int) -> KeypointTable:
+        """Some rows, each with its first so many points that match nothing."""
+        identity = self.identity[objects]
+        alone = identity == ALONE
+        identity = np.where(alone & (np.cumsum(alone, 1) > outliers), ABSENT, identity)
+        return KeypointTable(self.points[objects], identity, self.hashes[objects], self.keys[objects])
+
 
 def tabulate(annotations: Sequence[Annotation], size: int = 256) -> KeypointTable:
     """The table of these objects, in the order given; keypoints in each object's own order."""

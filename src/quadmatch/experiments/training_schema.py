@@ -43,6 +43,8 @@ class TrainingSection(Section):
     """Share of the steps in which pairs keep all their keypoints, whatever `data.protocol` says."""
     strangers: NonNegativeInt = 0
     """Pairs of objects of different categories, which have nothing in common, in each of those steps."""
+    outliers: NonNegativeInt = 0
+    """Points anywhere in the crop that match nothing: at most so many in each object, in half of the steps."""
     flip: bool = False
     """Whether every object is also seen in a mirror, left and right in its keypoints' names exchanged."""
     augmentation: AugmentationSection = AugmentationSection()

@@ -7,6 +7,7 @@ import math
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from quadmatch.graph import GraphPair
 from quadmatch.solvers.linear.sinkhorn import sinkhorn
@@ -17,29 +18,57 @@ STIFFNESS = 900.0
 """Squared pixels over which neighbours must be spread before they stretch or turn the map of all."""
 NOISE = 36.0
 """Squared pixels by which any place may be wrong."""
+AREA = 256.0**2
+"""Squared pixels of the crop: a node that follows no neighbour may be anywhere in it."""
 DOUBT = 0.005
 """Of an assignment, so that nothing is impossible."""
+HOPELESS = -60.0
+"""Logarithm of odds below which nothing differs; a small range of numbers makes the normalisation faster."""
+CHANCE = -2.0
+"""Logarithm of the odds from which on a match counts as one that is not made by chance."""
 
 
 def sharpen(
-    assignment: Float[Tensor, "B N M"], pair: GraphPair, *, rounds: int = ROUNDS, doubt: float = DOUBT
+    start: Float[Tensor, "B N M"],
+    known: Float[Tensor, "B N M"],
+    pair: GraphPair,
+    *,
+    least: Float[Tensor, " B"],
+    rounds: int = ROUNDS,
 ) -> Float[Tensor, "B N M"]:
-    """The assignment times how well each pair of nodes fits to where the neighbours of either go.
+    """The assignment that what is `known` of nodes and where their neighbours go make together, begun at `start`.
 
     Around every node an affine map is fitted to where the others go, without the node itself, so that it cannot
-    confirm itself; how far such maps miss what they predict, along each direction, says how much they count. Where
-    neighbours do not move together, that is little, and the assignment stays as it is.
+    confirm itself; how far such maps miss what they predict, along each direction, says how much they count. A node
+    stays alone where no match has odds whose logarithm is above `least`, and counts no more for its neighbours.
     """
-    mask = pair.mask
-    known = torch.log(assignment.double() + doubt)
-    belief, sides = assignment.double(), (pair.source, pair.target)
-    points = [side.points.double() for side in sides]
+    evidence = torch.log(known.double() + DOUBT)
+    belief = start.double()
     for width in torch.logspace(math.log10(WIDE), math.log10(NARROW), rounds).tolist():
-        there = _judge(belief, points[0], points[1], sides[0].mask, width)
-        back = _judge(belief.mT, points[1], points[0], sides[1].mask, width).mT
-        scores = (known + (there + back) / 2).masked_fill(~mask, 0)
-        belief = sinkhorn(scores, mask, temperature=1.0)
-    return belief.to(assignment.dtype)
+        scores = (evidence + _judge_both(belief, pair, width)).clamp(min=HOPELESS).masked_fill(~pair.mask, 0)
+        belief = sinkhorn(scores, pair.mask, temperature=1.0, slack=least)
+    return belief.to(start.dtype)
+
+
+def measure_gain(
+    matched: Float[Tensor, "B N M"], known: Float[Tensor, "B N M"], pair: GraphPair
+) -> Float[Tensor, " B"]:
+    """How far matches are from chance, by what is known of their nodes and by where neighbours go; a mean over nodes.
+
+    A match by chance brings nothing, and loses nothing: points without a partner have to go somewhere.
+    """
+    belief, evidence = matched.double(), torch.log(known.double() + DOUBT)
+    for _ in range(3):  # What turned out to be by chance counts no more for its neighbours.
+        odds = evidence + _judge_both(belief, pair, NARROW) - CHANCE
+        belief = matched * odds.sigmoid()
+    return (softplus(odds) * matched).sum((1, 2)) / matched.sum((1, 2)).clamp(min=1)
+
+
+def _judge_both(belief: Float[Tensor, "B N M"], pair: GraphPair, width: float) -> Float[Tensor, "B N M"]:
+    """The mean of what neighbours on both sides say about each pair of nodes."""
+    points, places = pair.source.points.double(), pair.target.points.double()
+    there = _judge(belief, points, places, pair.source.mask, width)
+    return (there + _judge(belief.mT, places, points, pair.target.mask, width).mT) / 2
 
 
 def _judge(
@@ -49,42 +78,27 @@ def _judge(
     mask: Bool[Tensor, "B N"],
     width: float,
 ) -> Float[Tensor, "B N M"]:
-    """The logarithm of how well each place fits to where the neighbours of each node put it, at most 0."""
-    found, sure = _expect(belief, places)
-    near = _weigh(points, sure * mask, width)
-    predicted = _predict(points, found, near, sure * mask)
+    """The logarithm of how much likelier each place is by where the neighbours of each node put it than by chance."""
+    total = belief.sum(-1).clamp(min=1e-9)
+    found, sure = belief @ places / total[..., None], belief.square().sum(-1) * mask
+    near = _weigh(points, sure, width)
+    predicted = _predict(points, found, near, sure)
     missed = found - predicted
-    outer = missed[..., :, None] * missed[..., None, :]
-    spread = torch.einsum("bij,bjkl->bikl", near, outer) / near.sum(-1).clamp(min=1e-9)[..., None, None]
-    spread = spread + NOISE * torch.eye(2, dtype=spread.dtype, device=spread.device)
-    offset = places[:, None] - predicted[:, :, None]
-    far: Tensor = ((offset @ torch.linalg.inv(spread)) * offset).sum(-1)
-    return -far / 2
-
-
-def measure_miss(matched: Float[Tensor, "B N M"], pair: GraphPair) -> Float[Tensor, " B"]:
-    """Pixels of the crop by which the neighbours of matched nodes misplace them, the mean of both directions."""
-    total = matched.new_zeros(len(matched), dtype=torch.float64)
-    for one, side, other in ((matched, pair.source, pair.target), (matched.mT, pair.target, pair.source)):
-        points, used = side.points.double(), one.double().sum(-1) * side.mask
-        found, _ = _expect(one.double(), other.points.double())
-        missed = (found - _predict(points, found, _weigh(points, used, NARROW), used)).square().sum(-1)
-        total += ((missed * used).sum(1) / used.sum(1).clamp(min=1e-9)).sqrt() / 2
-    return total
+    x, y = missed.unbind(-1)
+    share = near / near.sum(-1, keepdim=True).clamp(min=1e-9)
+    xx, xy, yy = (share @ torch.stack([x * x, x * y, y * y], -1)).unbind(-1)
+    xx, yy = xx + NOISE, yy + NOISE
+    size = xx * yy - xy * xy
+    right, down = (places[:, None] - predicted[:, :, None]).unbind(-1)
+    far = (yy[..., None] * right - 2 * xy[..., None] * down) * right + xx[..., None] * down * down
+    chance: Tensor = torch.log(AREA / (2 * math.pi * size.sqrt()))
+    return chance[..., None] - far / (2 * size[..., None])
 
 
 def _weigh(points: Float[Tensor, "B N 2"], sure: Float[Tensor, "B N"], width: float) -> Float[Tensor, "B N N"]:
     """How much each node counts for each other one; for itself, nothing."""
     near = torch.exp(-torch.cdist(points, points).square() / (2 * width**2)) * sure[:, None]
     return near * (1 - torch.eye(near.shape[1], dtype=near.dtype, device=near.device))
-
-
-def _expect(
-    belief: Float[Tensor, "B N M"], places: Float[Tensor, "B M 2"]
-) -> tuple[Float[Tensor, "B N 2"], Float[Tensor, "B N"]]:
-    """Where each node is expected, and how sure that is."""
-    total = belief.sum(-1).clamp(min=1e-9)
-    return belief @ places / total[..., None], belief.square().sum(-1) / total
 
 
 def _predict(
@@ -108,10 +122,13 @@ def _fit(
     stiff = STIFFNESS * torch.eye(2, dtype=points.dtype, device=points.device)
     square = _moment(share, points, points, centre, centre) + stiff
     mixed = _moment(share, points, found, centre, other) + stiff @ prior
-    return torch.linalg.solve(square, mixed), centre, other
+    # By hand: for two rows a library's solver takes longer to be called than to solve.
+    size = square[..., 0, 0] * square[..., 1, 1] - square[..., 0, 1] * square[..., 1, 0]
+    turned = square.flip(-2, -1) * torch.tensor([[1, -1], [-1, 1]]).to(square)
+    return turned @ mixed / size[..., None, None], centre, other
 
 
 def _moment(share: Tensor, left: Tensor, right: Tensor, centre: Tensor, other: Tensor) -> Float[Tensor, "B Q 2 2"]:
     """The second moment of two lists of points about their means, for each row of shares."""
-    products = torch.einsum("bqn,bnk,bnl->bqkl", share, left, right)
-    return products - centre[..., :, None] * other[..., None, :]
+    products = (left[..., :, None] * right[..., None, :]).flatten(2)
+    return (share @ products).view(*share.shape[:2], 2, 2) - centre[..., :, None] * other[..., None, :]

@@ -1,4 +1,4 @@
-"""What local maps make of an assignment, taken where less speaks against it than against the one that was found."""
+"""What local maps make of an assignment, taken where it is farther from chance than the one that was found."""
 
 from __future__ import annotations
 
@@ -11,49 +11,51 @@ from torch import Tensor
 
 from quadmatch.decode import LARGE, decode
 from quadmatch.graph import GraphPair
-from quadmatch.layers.local_maps import DOUBT, measure_miss, sharpen
+from quadmatch.layers.local_maps import measure_gain, sharpen
 from quadmatch.matching import Matching
+from quadmatch.solvers.linear.sinkhorn import sinkhorn
 
-MISS, NODES = 55.0, 12
-"""Pixels of the crop by which neighbours may misplace a node on average where local maps decide, and nodes for that."""
+NODES = 15
+"""From so many nodes on local maps say something; fewer fit any map by chance."""
+LEAST = (-6.0, -12.0)
+"""Of `sharpen`: where some nodes have no partner, and where nearly all have one."""
+NEAR = 40.0
+"""Pixels of the crop by which places may differ where the second picture is taken to be much like the first."""
 
 
 def bend(
     pair: GraphPair,
     found: Matching,
-    starts: Sequence[Float[Tensor, "B N M"]],
+    known: Sequence[Float[Tensor, "B N M"]],
     alike: Bool[Tensor, " B"],
     *,
     weight: float,
 ) -> Matching:
-    """The matching, with what local maps make of a start where less speaks against that; `weight` as in `decode`.
+    """The matching, with what local maps make of what is known where that is farther from chance; `weight` of `decode`.
 
-    That is for matches that leave no node alone: maps fit points without a partner too, wherever they are.
-
-    Pairs of few nodes fit any map by chance, and those that are not `alike` at all may do so too; pairs of very many
-    nodes take too long. They stay as they are.
+    Each assignment in `known` is begun with itself, and with nodes at the same place in both crops. That is for
+    matches that leave no node alone. Pairs of few nodes, those that are not `alike` at all, and pairs of very many
+    nodes, which take too long, stay as they are.
     """
     if pair.mask.shape[1:].numel() > LARGE:
         return found
     enough = (torch.minimum(pair.source.sizes, pair.target.sizes) >= NODES) & alike
     if not enough.any():
         return found
-    best, (least, _) = found.assignment, _weigh_match(pair, found, weight)
-    for start in starts:
-        bent = replace(found, assignment=sharpen(start, pair))
-        cost, miss = _weigh_match(pair, bent, weight)
-        better = enough & (miss < MISS) & (cost < least)
-        best = torch.where(better[:, None, None], bent.assignment, best)
-        least = torch.where(better, cost, least)
-    return replace(found, forced=best)
+    tries = 1 + 2 * len(known) * len(LEAST)
+    some, pairs = found.repeat(enough, tries), pair.repeat(enough, tries)
+    every = torch.cat([found.assignment[enough], _sharpen_all(pair.repeat(enough), [one[enough] for one in known])])
+    matches = decode(replace(some, assignment=every), pairs.mask, weight=weight).assignment
+    gain = measure_gain(matches, some.release().assignment, pairs).view(tries, -1)
+    best = every.view(tries, -1, *every.shape[1:])[gain.argmax(0), torch.arange(gain.shape[1])]
+    return replace(found, forced=found.assignment.masked_scatter(enough[:, None, None], best))
 
 
-def _weigh_match(pair: GraphPair, matching: Matching, weight: float) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-    """What speaks against the match of a matching, and by how much it misplaces neighbours.
-
-    Per node, how unlikely its place is where neighbours miss places by so much, and its partner before any constraint.
-    """
-    match = decode(matching, pair.mask, weight=weight).assignment
-    miss, known = measure_miss(match, pair), torch.log(matching.release().assignment.double() + DOUBT)
-    unlikely = -(known * match).sum((1, 2)) / match.sum((1, 2)).clamp(min=1)
-    return 2 * torch.log(miss.clamp(min=1)) + unlikely, miss
+def _sharpen_all(pair: GraphPair, known: Sequence[Float[Tensor, "B N M"]]) -> Float[Tensor, "K N M"]:
+    """What local maps make of everything that is known, from both starts and with both limits, in one batch."""
+    offset = torch.cdist(pair.source.points, pair.target.points) / NEAR
+    place = sinkhorn(-offset.square() / 2, pair.mask, temperature=1.0)
+    starts = torch.cat([start for one in known for start in (one, place)] * len(LEAST))
+    evidence = torch.cat([one for one in known for _ in range(2)] * len(LEAST))
+    least = torch.tensor(LEAST).to(starts).repeat_interleave(len(starts) // len(LEAST))
+    return sharpen(starts, evidence, pair.repeat(slice(None), len(starts) // len(place)), least=least)

@@ -23,7 +23,7 @@ EDGES = (3.0, 6.0)
 SAME = (0.45, 0.8)
 """Mean likeness at which two pictures begin to be taken for views of one thing, whatever the head says, and are."""
 EVEN = 0.5
-"""Of the untrained assignment in one of the two that local maps begin with; the other is the untrained one alone."""
+"""Of the untrained assignment in one of the two that local maps go by; the other is the untrained one alone."""
 HEAD_WEIGHT, PLAIN_WEIGHT = 0.05, 0.1
 """Of the quadratic term, when the two are decoded to count the edges that they keep."""
 
@@ -64,8 +64,8 @@ class Consensus(nn.Module):
             torch.lerp(learned.release().assignment, plain.assignment, SHARE),
             common=find_in_common(learned, likeness),
         )
-        starts = untrained.assignment, torch.lerp(learned.assignment, plain.assignment, EVEN)
-        return bend(pair, found, starts, likeness > ALIKE[0], weight=HEAD_WEIGHT)
+        known = untrained.assignment, torch.lerp(learned.assignment, plain.assignment, EVEN)
+        return bend(pair, found, known, likeness > ALIKE[0], weight=HEAD_WEIGHT)
 
 
 def find_in_common(learned: Matching, likeness: Float[Tensor, " B"]) -> Float[Tensor, " B"] | None:

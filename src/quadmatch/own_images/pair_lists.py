@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from quadmatch.datasets.texts import read_text
-from quadmatch.own_images.places import check_address, fetch, hide_secrets
+from quadmatch.own_images.places import check_address, fetch, find_folder, hide_secrets, is_remote, locate
 
 COLUMNS = ("image_a", "points_a", "image_b", "points_b", "box_a", "box_b")
 Named = tuple[str, str | None, str | None]
@@ -41,10 +41,18 @@ def read_pairs(path: str | Path) -> list[Row]:
     check_address(str(path), "the list")
     with fetch(str(path), "the list") as file:
         rows = _parse(read_text(file), file)
+    if is_remote(path):
+        rows = [replace(row, a=_complete(row.a, str(path)), b=_complete(row.b, str(path))) for row in rows]
     for row in rows:
         for name in (*row.a[:2], *row.b[:2]):
             check_address(name or "", f"{hide_secrets(str(path))}, row {row.number}:")
     return rows
+
+
+def _complete(named: Named, place: str) -> Named:
+    """Names with a question mark as whole addresses: what follows it may be a secret, which is hidden in addresses."""
+    image, points = (name and (locate(find_folder(place), name) if "?" in name else name) for name in named[:2])
+    return image or "", points, named[2]
 
 
 def _parse(text: str, path: Path) -> list[Row]:

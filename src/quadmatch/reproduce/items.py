@@ -88,6 +88,10 @@ class Row:
         if (self.experiment is None) == (self.model is None):
             raise ValueError("a row needs an experiment or a model, and not both")
 
+    def count_starts(self) -> int:
+        """How many trainings come before its own."""
+        return 0 if self.start is None else 1 + self.start.count_starts()
+
 
 @dataclass(frozen=True)
 class Table:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from quadmatch.files import check_folder
 from quadmatch.reproduce import ITEMS
 from quadmatch.reproduce.items import Figure, Output, Settings, Table
 
@@ -40,6 +41,7 @@ def reproduce_all(settings: Settings) -> Iterator[tuple[str, Output | Exception]
 
 def reproduce_item(name: str, item: Table | Figure, settings: Settings) -> Output:
     """Make the table or figure, and write its files into the settings' folder."""
+    check_folder(settings.out)
     stem = f"{name}-quick" if settings.quick else name
     if isinstance(item, Figure):
         output = item.make(replace(settings, rows=item.rows))

@@ -58,7 +58,7 @@ def read_row(row: Row, seed: int, settings: Settings) -> Experiment:
         changes.append(f"training.steps={max(1, steps // QUICK_STEPS)}")
     if row.start is not None:
         start = find_run(row.start, seed, settings).as_posix()
-        changes += [f"training.seed={seed + 1}", f"training.start={json.dumps(start)}"]
+        changes += [f"training.seed={seed + row.count_starts()}", f"training.start={json.dumps(start)}"]
     if settings.root is not None:
         changes.append(f"data.root={json.dumps(str(settings.root))}")
     return read_experiment(row.experiment, changes)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from quadmatch.datasets.mirroring import add_mirrored
+from quadmatch.datasets.protocols import add_outliers
 from quadmatch.experiments.build import build_matcher, load_split
 from quadmatch.experiments.reading import Experiment
 from quadmatch.features.extractor import FeatureExtractor
@@ -71,8 +72,8 @@ def _go_on(run: Run, team: Team, say: Say) -> None:
     if run.world_size != team.world_size:
         threads = run.experiment.training.threads or count_cores()
         say(
-            f"the run was trained by {run.world_size} processes and goes on with {team.world_size}, {threads} threads "
-            "each: the batches stay, but dropout is drawn anew and sums are taken in another order, so that it will "
+            f"the number of processes changes from {run.world_size} to {team.world_size}, threads of each: {threads}. "
+            "The batches stay, but dropout is drawn anew and sums are taken in another order, so that the run will "
             f"not be bit-identical to one that stayed with {run.world_size}"
         )
     if threads > count_cores():
@@ -110,6 +111,8 @@ def build_trainer(run: Run, say: Say = print, team: Team | None = None) -> Train
     assert isinstance(matcher.features, FeatureExtractor)
     annotations = load_split(experiment.data, experiment.data.split)
     say(f"{experiment.data.name}, split {experiment.data.split}: {len(annotations)} objects")
+    if experiment.training.outliers:
+        annotations = add_outliers(annotations, experiment.training.outliers, "uniform", size=experiment.data.size)
     if experiment.training.flip:
         annotations = add_mirrored(annotations)
     began = perf_counter()

@@ -54,21 +54,27 @@ class Sampler:
         )
         if everything and training.strangers:
             drawn = add_strangers(drawn, self.groups, seed=training.seed, step=step, count=training.strangers)
-        return self.gather(drawn, protocol)
+        return self.gather(drawn, protocol, draw_outliers(training, step))
 
-    def gather(self, drawn: BatchIndex, protocol: str) -> tuple[Stored, PairBatch]:
-        """What is kept of the objects that were drawn, and their pairs under a protocol."""
+    def gather(self, drawn: BatchIndex, protocol: str, outliers: int) -> tuple[Stored, PairBatch]:
+        """What is kept of the objects that were drawn, and their pairs under a protocol, with so many outliers."""
         objects = drawn.objects
         source, target = drawn.pairs.T
-        batch = gather_pairs(
-            self.table, objects[source], objects[target], protocol, construction=self.data.construction
-        )
+        table = self.table.select(objects, outliers)
+        batch = gather_pairs(table, source, target, protocol, construction=self.data.construction)
         entries = [self.store.get(self.names[index]) for index in objects]
         device = torch.device(self.training.device)
         stored = Stored(*join_entries(entries, self.extractor.single, device))
         moved = (one.to(device) for one in (batch.source_nodes, batch.target_nodes))
         places = (torch.from_numpy(np.ascontiguousarray(one)).to(device) for one in (source, target))
         return stored, PairBatch(batch.pairs.to(device), *places, *moved)
+
+
+def draw_outliers(training: TrainingSection, step: int) -> int:
+    """How many points that match nothing the objects of a step have: none in half of the steps."""
+    if not training.outliers:
+        return 0
+    return max(0, hash_text("outliers", training.seed, step) % (2 * training.outliers) + 1 - training.outliers)
 
 
 def build_sampler(

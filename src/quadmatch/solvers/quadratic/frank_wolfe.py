@@ -55,7 +55,7 @@ def frank_wolfe(
     if step not in ("schedule", "line_search"):
         raise ValueError(f"step must be 'schedule' or 'line_search', got {step!r}")
     kind, mask = choose_format(unary, source, target), need_mask(mask)
-    unary, source, target = clear_padding(unary, source, target, mask)
+    unary, source, target = clear_padding(unary, source, target, mask, temperature)
     if unary.numel() == 0:
         return unary.clone()
     if start is None:

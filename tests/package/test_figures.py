@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from quoted_costs import FORMS
 from quoted_figures import (
     draw_classes,
     draw_compared,
@@ -45,7 +46,7 @@ TABLES = {
         draw_iterations,
         partial(draw_methods, "voc-reduced", "Pascal VOC, validation, 150 steps, one seed, accuracy"),
     ],
-    "docs/features.md": [partial(draw_forms, "2026-11-18T022419")],
+    "docs/features.md": [partial(draw_forms, FORMS)],
     "docs/own-images.md": [draw_scores, draw_transfer, draw_few_points],
     "docs/scaling.md": [
         partial(draw_growth, "2026-11-16T050819", "ours_seconds", 1000),

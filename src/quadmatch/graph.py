@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 Kind = TypeVar("Kind", bound="Batch")
+Made = TypeVar("Made")
 
 
 class Batch:
@@ -62,6 +63,13 @@ class Graph(Batch):
     def sizes(self) -> Tensor:
         """Number of real nodes of each graph, [B]."""
         return self.mask.sum(-1)
+
+    def once(self, make: Callable[..., Made], *options: int | float) -> Made:
+        """`make(graph, *options)`, made when it is first asked for: layers share what depends on the graph alone."""
+        made, key = self.__dict__.setdefault("made", {}), (make, *options)
+        if key not in made:
+            made[key] = make(self, *options)
+        return cast(Made, made[key])
 
     def pad(self, nodes: int) -> Graph:
         """The same graphs with room for so many nodes."""

@@ -146,7 +146,7 @@ class Matcher(nn.Module):
         """One result for each pair of prepared pictures, given by their places; nodes in the user's order."""
         return self.match_ways(prepared, source, target, partial=partial, ways=(constraint,))[0]
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def match_ways(
         self,
         prepared: Sequence[Prepared],

@@ -46,13 +46,12 @@ class Features(Batch):
 
     def select(self, objects: Int[Tensor, " P"], nodes: Int[Tensor, "P K"]) -> Features:
         """Rows `objects`, of each the nodes `nodes`; a negative node index gives a row of zeros."""
-        present = (nodes >= 0)[..., None]
-        index = nodes.clamp(min=0)[..., None]
+        absent = (nodes < 0).flatten().nonzero()[:, 0]
+        places = (objects[:, None] * self.nodes + nodes.clamp(min=0)).flatten()
 
         def gather(values: Tensor) -> Tensor:
-            rows = values[objects]
-            picked = rows.gather(1, index.expand(-1, -1, rows.shape[-1]))
-            return torch.where(present, picked, picked.new_zeros(()))
+            picked = values.flatten(0, 1).index_select(0, places).index_fill_(0, absent, 0)
+            return picked.view(*nodes.shape, values.shape[-1])
 
         return Features({name: gather(rows) for name, rows in self.maps.items()}, self.whole[objects])
 

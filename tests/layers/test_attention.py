@@ -4,13 +4,23 @@ from dataclasses import replace
 
 import pytest
 import torch
-from random_pairs import random_graph
+from random_pairs import random_graph, random_pair
 
 from quadmatch.graph import Graph, GraphPair, PairBatch
-from quadmatch.layers.attention import Attention, AttentionLayer, GeometricBias, relate_nodes
+from quadmatch.layers.attention import (
+    Attention,
+    AttentionLayer,
+    GeometricBias,
+    hide_other,
+    list_relations,
+    relate_nodes,
+)
 from quadmatch.layers.network import pick_mutually
+from quadmatch.layers.nodes import pack_graph
+from quadmatch.layers.spline_conv import plan_messages
 from quadmatch.matcher import Matcher
 from quadmatch.matching import Matching
+from quadmatch.methods import METHODS
 
 
 def make_graph(*sizes: int) -> Graph:
@@ -20,26 +30,28 @@ def make_graph(*sizes: int) -> Graph:
 
 def test_attention_is_its_formula_and_does_not_see_padding() -> None:
     torch.manual_seed(0)
-    attention = Attention(8, 2).double()
-    nodes, others = torch.randn(2, 3, 8).double(), torch.randn(2, 5, 8).double()
-    mask, others_mask = torch.ones(2, 3, dtype=torch.bool), torch.arange(5) < torch.tensor([[5], [2]])
-    bias = torch.randn(2, 2, 3, 5).double()
-    found = attention(nodes, others, mask, others_mask, bias)
-    query = attention.query(nodes)
-    key, value = attention.memory(others).chunk(2, -1)
-    for b, count in enumerate((5, 2)):
-        parts = []
-        for head in range(2):
-            take = slice(4 * head, 4 * head + 4)
-            scores = query[b][:, take] @ key[b, :count, take].T / 2 + bias[b, head, :, :count]
-            parts.append(scores.softmax(-1) @ value[b, :count, take])
-        torch.testing.assert_close(found[b], attention.output(torch.cat(parts, -1)))
+    attention, graph = Attention(8, 2).double(), make_graph(3, 5)
+    packing, bias = pack_graph(graph), GeometricBias(2).double()(graph)
+    nodes = torch.randn(2, 5, 8).double()
+    for across in (False, True):
+        found = attention(packing.pack(nodes), packing, hide_other(graph) if across else bias, across=across)
+        for b, own in enumerate((3, 5)):
+            other, count = (1 - b, 8 - own) if across else (b, own)
+            query, memory = attention.query(nodes[b, :own]), attention.memory(nodes[other, :count])
+            parts = []
+            for head in range(2):
+                key, value = memory[:, 4 * head : 4 * head + 4], memory[:, 8 + 4 * head : 12 + 4 * head]
+                scores = query[:, 4 * head : 4 * head + 4] @ key.T / 2
+                scores = scores if across else scores + bias[b, head, :count, :own].T
+                parts.append(scores.softmax(-1) @ value)
+            written = attention.output(torch.cat(parts, -1))
+            torch.testing.assert_close(packing.spread(found)[b, :own], written)
 
 
 def test_a_graph_without_nodes_is_attended_to_by_nothing() -> None:
-    attention = Attention(8, 2)
-    found = attention(torch.randn(1, 3, 8), torch.randn(1, 4, 8), torch.ones(1, 3) > 0, torch.zeros(1, 4) > 0)
-    torch.testing.assert_close(found, attention.output.bias.expand(1, 3, 8))
+    attention, graph = Attention(8, 2).double(), make_graph(3, 0)
+    found = attention(torch.randn(3, 8).double(), pack_graph(graph), hide_other(graph), across=True)
+    torch.testing.assert_close(found, attention.output.bias.expand(3, 8))
 
 
 def test_relations_are_offsets_distances_and_edges() -> None:
@@ -53,12 +65,22 @@ def test_relations_are_offsets_distances_and_edges() -> None:
     torch.testing.assert_close(relate_nodes(moved)[0][..., 3:6], related[..., 3:6])
 
 
-def test_a_bias_of_padding_is_zero() -> None:
+def test_a_bias_hides_padding() -> None:
     graph = make_graph(5, 2)
     bias = GeometricBias(3).double()(graph)
     assert bias.shape == (2, 3, 5, 5)
-    assert not bias[1, :, 2:].any()
-    assert not bias[1, :, :, 2:].any()
+    assert not bias[1, :, :, :2].softmax(-2)[:, 2:].any()
+    assert (bias[0].abs() < 10).all()
+    assert hide_other(make_graph(3, 3)) is None
+
+
+def test_what_depends_on_a_graph_alone_is_made_once() -> None:
+    graph = make_graph(4, 3)
+    assert graph.once(list_relations) is graph.once(list_relations)
+    assert graph.once(plan_messages, 5, 128.0) is graph.once(plan_messages, 5, 128.0)
+    assert graph.once(plan_messages, 5, 128.0) is not graph.once(plan_messages, 5, 256.0)
+    moved = replace(graph, points=graph.points + 1)
+    assert moved.once(list_relations) is not graph.once(list_relations)
 
 
 def test_a_layer_looks_at_the_other_graph_of_its_own_pair_only() -> None:
@@ -72,6 +94,16 @@ def test_a_layer_looks_at_the_other_graph_of_its_own_pair_only() -> None:
     assert [not torch.equal(one, other) for one, other in zip(before, after)] == [True, False, True, False]
     with pytest.raises(ValueError, match="multiple of heads"):
         AttentionLayer(8, heads=3)
+
+
+def test_only_who_may_learn_hears_of_the_layers_before_the_last() -> None:
+    pair, source, target = random_pair(5, 4)
+    head = METHODS["attention"](channels=12, width=8, heads=2, layers=2).double().eval()
+    whole = head(pair, source, target)
+    with torch.inference_mode():
+        last = head(pair, source, target)
+    assert (len(whole.stages), len(last.stages)) == (4, 1)
+    torch.testing.assert_close(last.assignment, whole.assignment)
 
 
 def test_nodes_pick_each_other_where_both_softmaxes_are_large() -> None:

@@ -3,7 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadmatch.layers.spline_conv import SplineConv, weigh_knots
+from quadmatch.graph import Graph
+from quadmatch.layers.spline_conv import SplineConv, plan_messages, weigh_knots
 
 
 def _inputs(size: int, seed: int, batch: int = 2, density: float = 0.5):
@@ -12,6 +13,11 @@ def _inputs(size: int, seed: int, batch: int = 2, density: float = 0.5):
     points = 320 * torch.rand(batch, size, 2, generator=generator, dtype=torch.float64)
     adjacency = (torch.rand(batch, size, size, generator=generator) < density).double()
     return features, points, adjacency
+
+
+def _join(points, adjacency):
+    """Graphs whose nodes are all real."""
+    return Graph(points, torch.ones(points.shape[:2], dtype=torch.bool), adjacency)
 
 
 def _convolve_by_loops(layer: SplineConv, features, points, adjacency):
@@ -43,8 +49,9 @@ def _convolve_by_loops(layer: SplineConv, features, points, adjacency):
 def test_equals_loops_over_edges_and_knots(size, seed, kernel_size, aggregation):
     torch.manual_seed(seed)
     layer = SplineConv(3, 4, kernel_size=kernel_size, aggregation=aggregation).double()
-    inputs = _inputs(size, seed)
-    torch.testing.assert_close(layer(*inputs), _convolve_by_loops(layer, *inputs), rtol=1e-10, atol=1e-10)
+    features, *edges = _inputs(size, seed)
+    found = layer(features, _join(*edges))
+    torch.testing.assert_close(found, _convolve_by_loops(layer, features, *edges), rtol=1e-10, atol=1e-10)
 
 
 @given(st.floats(-0.5, 1.5), st.floats(-0.5, 1.5), st.integers(2, 6))
@@ -66,14 +73,15 @@ def test_gradients(aggregation):
     layer = SplineConv(3, 2, kernel_size=3, aggregation=aggregation).double()
     features, points, adjacency = _inputs(4, 3)
     wanted = (features.requires_grad_(), points.requires_grad_(), *layer.parameters())
-    assert torch.autograd.gradcheck(lambda f, p, *_: layer(f, p, adjacency), wanted)
+    assert torch.autograd.gradcheck(lambda f, p, *_: layer(f, _join(p, adjacency)), wanted)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5])
 @pytest.mark.parametrize("density", [0.0, 2.0])
 def test_any_number_of_edges_gives_gradients(size, density):
     layer = SplineConv(3, 4).double()
-    out = layer(*_inputs(size, 0, density=density))
+    features, *edges = _inputs(size, 0, density=density)
+    out = layer(features, _join(*edges))
     out.square().sum().backward()
     assert out.shape == (2, size, 4)
     assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
@@ -83,19 +91,28 @@ def test_a_node_without_neighbours_keeps_its_root_only():
     layer = SplineConv(3, 4).double()
     features, points, adjacency = _inputs(4, 1, density=2.0)
     adjacency[:, 0] = 0
-    torch.testing.assert_close(layer(features, points, adjacency)[:, 0], layer.root(features[:, 0]))
+    torch.testing.assert_close(layer(features, _join(points, adjacency))[:, 0], layer.root(features[:, 0]))
 
 
 def test_padding_and_batch_mates_do_not_matter():
     layer = SplineConv(3, 4).double()
     features, points, adjacency = _inputs(5, 2, batch=3)
-    together = layer(features, points, adjacency)
+    together = layer(features, _join(points, adjacency))
     bigger = torch.nn.functional.pad(adjacency, (0, 2, 0, 2))
     junk = torch.full((3, 2, 3), 7.0, dtype=torch.float64)
-    padded = layer(torch.cat([features, junk], 1), torch.cat([points, junk[..., :2]], 1), bigger)
+    padded = layer(torch.cat([features, junk], 1), _join(torch.cat([points, junk[..., :2]], 1), bigger))
     torch.testing.assert_close(padded[:, :5], together, rtol=1e-12, atol=1e-12)
-    alone = layer(features[1:2], points[1:2], adjacency[1:2])
+    alone = layer(features[1:2], _join(points[1:2], adjacency[1:2]))
     torch.testing.assert_close(alone[0], together[1], rtol=1e-12, atol=1e-12)
+
+
+def test_no_product_is_asked_for_in_vain():
+    points = torch.tensor([[[0.0, 0.0], [300.0, 300.0], [32.0, 0.0]]])
+    plan = plan_messages(_join(points, torch.tensor([[[0, 1, 0], [1, 0, 0], [1, 0, 0]]]).double()), 5, 128.0)
+    # Two edges reach a corner of the kernel, the third lies between two knots of its middle row.
+    assert plan.counts == [1] + 11 * [0] + [1] + 4 * [0] + [1] + 6 * [0] + [1]
+    assert sorted(plan.senders.tolist()) == [0, 0, 0, 1]
+    torch.testing.assert_close(plan.weights.sum(1), torch.ones(3))
 
 
 def test_a_kernel_has_two_knots_at_least():

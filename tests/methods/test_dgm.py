@@ -131,8 +131,8 @@ def test_spline_corrects_the_attributes_as_described():
     refined = []
     for graph, features in ((pair.source, source), (pair.target, target)):
         p = _attributes(features, graph.points)[None]
-        hidden = relu(first(p, graph.points, graph.adjacency))
-        refined.append(p + 0.1 * second(hidden, graph.points, graph.adjacency))
+        hidden = relu(first(p, graph))
+        refined.append(p + 0.1 * second(hidden, graph))
     wanted = _score(head, -1, refined[0][0], refined[1][0])
     torch.testing.assert_close(head(pair, source, target).unary[0], wanted)
 

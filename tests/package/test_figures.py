@@ -18,6 +18,7 @@ from quoted_figures import (
     draw_iterations,
     draw_methods,
     draw_photographs,
+    draw_outliers,
     draw_readings,
     draw_readme,
     draw_scores,
@@ -57,6 +58,7 @@ TABLES = {
         partial(draw_methods, "beyond", "Pascal VOC, validation, accuracy"),
         partial(draw_methods, "beyond-f1", "Pascal VOC, validation, F1 of all keypoints"),
         partial(draw_compared, "beyond"),
+        draw_outliers,
         partial(draw_methods, "beyond-willow", "Willow, test, three seeds, accuracy"),
     ],
 }

@@ -30,7 +30,7 @@ def run(models: tuple[str, ...] = (TRAINED, DEFAULT), rounds: int = 7) -> list[R
         return [*usual, time_matches(models[-1], loaded[models[-1]], GROUP, rounds, (POINTS, POINTS))]
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def time_matches(name: str, matcher: Matcher, pairs: int, rounds: int, keypoints: tuple[int, int] | None = None) -> Row:
     """The time from features of random keypoints to their permutation; `keypoints` are the fewest and the most."""
     fewest, most = keypoints or (FEWEST if pairs > 1 else MOST, MOST)  # A single pair is a large one.

@@ -28,7 +28,6 @@ PAIRS, OBJECTS = 100, 32
 """Pairs and objects that are computed together: fixed, so that no setting of the machine changes a result."""
 
 
-@torch.no_grad()
 def evaluate(
     matcher: Matcher,
     annotations: Sequence[Annotation],
@@ -48,13 +47,15 @@ def evaluate(
     chosen = choose_pairs(annotations, conditions)
     found: dict[str, list[Counts]] = {}
     losses: dict[str, list[float]] = {}
-    for category, batch, matching in compare_pairs(
-        matcher, annotations, chosen, conditions.protocol, read=read, store=store, progress=progress
-    ):
-        solution = matcher.decode(matching, batch, partial=conditions.partial, constraint=conditions.constraint)
-        found.setdefault(category, []).append(count_matches(solution.assignment, batch.pairs.truth))
-        if loss:
-            losses.setdefault(category, []).append(float(loss(matching, batch.pairs)))
+    # A loss may look at what earlier layers say, which a network leaves out in inference mode.
+    with torch.no_grad() if loss else torch.inference_mode():
+        for category, batch, matching in compare_pairs(
+            matcher, annotations, chosen, conditions.protocol, read=read, store=store, progress=progress
+        ):
+            solution = matcher.decode(matching, batch, partial=conditions.partial, constraint=conditions.constraint)
+            found.setdefault(category, []).append(count_matches(solution.assignment, batch.pairs.truth))
+            if loss:
+                losses.setdefault(category, []).append(float(loss(matching, batch.pairs)))
     counts = {name: Counts(*(torch.cat(parts).cpu() for parts in zip(*own))) for name, own in found.items()}
     result = summarise(counts, annotations, conditions, pairs_hash(chosen))
     return replace(result, loss=fmean(map(fmean, losses.values()))) if losses else result

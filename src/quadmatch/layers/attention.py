@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from quadmatch.graph import Graph
 from quadmatch.layers.attributes import centre_points
-from quadmatch.layers.nodes import map_nodes
+from quadmatch.layers.nodes import Packing, pack_graph
+from quadmatch.solvers.linear.scaling import FAR
 
 RELATIONS = 7
 """What is known of two nodes of a graph: offset and distance in two frames, and whether an edge joins them."""
@@ -26,6 +27,12 @@ def relate_nodes(graph: Graph, extent: float = 256.0) -> Float[Tensor, "B N N 7"
     return torch.cat([*related, joined], -1)
 
 
+def list_relations(graph: Graph) -> tuple[Float[Tensor, "Q 7"], Packing]:
+    """What is known of every two real nodes, and where they are in [B, N·N]."""
+    packing = Packing((graph.mask[:, :, None] & graph.mask[:, None, :]).flatten(1))
+    return packing.pack(relate_nodes(graph).flatten(1, 2)), packing
+
+
 class GeometricBias(nn.Module):
     """A small network from the relation of two nodes to what it adds to their attention, for each head."""
 
@@ -34,14 +41,22 @@ class GeometricBias(nn.Module):
         self.layers = nn.Sequential(nn.Linear(RELATIONS, width), nn.GELU(), nn.Linear(width, heads, bias=False))
 
     def forward(self, graph: Graph) -> Float[Tensor, "B H N N"]:
-        """What is added to the attention of each node to each other."""
-        both = graph.mask[:, :, None] & graph.mask[:, None, :]
-        bias: Tensor = map_nodes(self.layers, relate_nodes(graph).flatten(1, 2), both.flatten(1))
-        return bias.view(*both.shape, bias.shape[-1]).movedim(-1, 1)
+        """What is added to the attention to each node, of each other one; padding is not seen."""
+        relations, packing = graph.once(list_relations)
+        bias = packing.spread(self.layers(relations), fill=FAR)
+        return bias.view(*graph.adjacency.shape, bias.shape[-1]).permute(0, 3, 2, 1)
+
+
+def hide_other(graph: Graph) -> Float[Tensor, "B 1 N 1"] | None:
+    """What keeps nodes from seeing the padding of the other graph of their pair; None where there is none."""
+    if graph.once(pack_graph).real is None:
+        return None
+    hidden = ~graph.mask.roll(len(graph.mask) // 2, 0)[:, None, :, None]
+    return torch.zeros_like(hidden, dtype=graph.points.dtype).masked_fill(hidden, FAR)
 
 
 class Attention(nn.Module):
-    """`softmax(Q Kᵀ/√d + bias) V` over several heads; padding is neither seen nor written to."""
+    """`softmax(Q Kᵀ/√d + biasᵀ) V` over several heads, of the real nodes of a batch."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -52,26 +67,22 @@ class Attention(nn.Module):
         self.memory = nn.Linear(width, 2 * width)
 
     def forward(
-        self,
-        nodes: Float[Tensor, "B N C"],
-        others: Float[Tensor, "B M C"],
-        mask: Bool[Tensor, "B N"],
-        others_mask: Bool[Tensor, "B M"],
-        bias: Float[Tensor, "B H N M"] | None = None,
-    ) -> Float[Tensor, "B N C"]:
-        """What each node takes from the others, zero on padding."""
-        query = self._split(map_nodes(self.query, nodes, mask))
-        key, value = (self._split(one) for one in map_nodes(self.memory, others, others_mask).chunk(2, -1))
-        scores = query @ key.mT / query.shape[-1] ** 0.5
+        self, rows: Float[Tensor, "R C"], packing: Packing, bias: Float[Tensor, "B _ N _"] | None, *, across: bool
+    ) -> Float[Tensor, "R C"]:
+        """What each node takes from those of its graph or, `across`, from those of the other graph of its pair."""
+        query, memory = packing.spread(self.query(rows)), packing.spread(self.memory(rows))
+        memory = memory.roll(len(memory) // 2, 0) if across else memory
+        query, key, value = (self._split(one) for one in (query, *memory.chunk(2, -1)))
+        # Over any dimension but the last, torch's softmax of a few numbers is four times as fast: keys come first.
+        scores = key @ query.mT * query.shape[-1] ** -0.5
         scores = scores if bias is None else scores + bias
-        hidden = ~others_mask[:, None, None, :]
         # A graph without nodes gives equal weights of values that are all zero.
-        weights = scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(-1)
-        return map_nodes(self.output, (weights @ value).transpose(1, 2).flatten(2), mask)
+        taken = scores.softmax(-2).mT @ value
+        output: Tensor = self.output(packing.pack(taken.transpose(1, 2).flatten(2)))
+        return output
 
     def _split(self, nodes: Float[Tensor, "B N C"]) -> Float[Tensor, "B H N D"]:
-        batch, count, width = nodes.shape
-        return nodes.view(batch, count, self.heads, width // self.heads).transpose(1, 2)
+        return nodes.view(*nodes.shape[:2], self.heads, nodes.shape[-1] // self.heads).transpose(1, 2)
 
 
 class AttentionLayer(nn.Module):
@@ -96,10 +107,8 @@ class AttentionLayer(nn.Module):
         structure: Float[Tensor, "B N N"],
     ) -> Float[Tensor, "B N C"]:
         """Features that know their own graph and the other one."""
-        mask, half = graph.mask, len(graph.mask) // 2
-        nodes = map_nodes(self.norms[0], inputs, mask)
-        inputs = inputs + self.dropout(self.within(nodes, nodes, mask, mask, self.bias(graph)))
-        nodes = map_nodes(self.norms[1], inputs, mask)
-        inputs = inputs + self.dropout(self.between(nodes, nodes.roll(half, 0), mask, mask.roll(half, 0)))
-        inputs = inputs + self.dropout(map_nodes(lambda rows: self.alone(self.norms[2](rows)), inputs, mask))
-        return inputs
+        packing = graph.once(pack_graph)
+        rows = packing.pack(inputs)
+        rows = rows + self.dropout(self.within(self.norms[0](rows), packing, self.bias(graph), across=False))
+        rows = rows + self.dropout(self.between(self.norms[1](rows), packing, graph.once(hide_other), across=True))
+        return packing.spread(rows + self.dropout(self.alone(self.norms[2](rows))))

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from quadmatch.layers.nodes import map_nodes
+from quadmatch.layers.nodes import Packing
 from quadmatch.layers.structure import normalise_rows
 
 Frame = Literal["direction", "box", "graph", "both"]
@@ -48,9 +48,9 @@ def encode_points(
         kinds: tuple[Frame, Frame] = ("box", "graph")
         return torch.cat([encode_points(points, kind, frequencies, mask, extent) for kind in kinds], -1)
     places = centre_points(points, mask) if frame == "graph" else points / extent - 0.5
-    angles = [places * (pi * 2**k) for k in range(frequencies)]
-    waves = [wave for angle in angles for wave in (angle.sin(), angle.cos())]
-    return torch.cat([normalise_rows(points) if frame == "direction" else places, *waves], dim=-1)
+    angles = places[..., None, :] * (pi * 2.0 ** torch.arange(frequencies, device=places.device))[:, None].to(places)
+    waves = torch.stack([angles.sin(), angles.cos()], -2).flatten(-3)
+    return torch.cat([normalise_rows(points) if frame == "direction" else places, waves], dim=-1)
 
 
 class NodeAttributes(nn.Module):
@@ -86,22 +86,16 @@ class NodeAttributes(nn.Module):
         self, features: Float[Tensor, "B N C"], points: Float[Tensor, "B N 2"], mask: Bool[Tensor, "B N"] | None = None
     ) -> Float[Tensor, "B N D"]:
         """Attributes of every node, zero on padding if a mask says where that is."""
+        packing = Packing(points.new_ones(points.shape[:-1], dtype=torch.bool) if mask is None else mask)
+        rows = self.look(packing.pack(features))
+        if self.training and self.erase and self.project is not None:
+            rows = rows * (torch.rand_like(rows[..., :1]) >= self.erase)
         if self.places:
-            places = encode_points(points.to(features.dtype), self.frame, self.frequencies, mask)
-            features = torch.cat([features, places], -1)
-        return map_nodes(self._describe, features, mask)
+            places = packing.pack(encode_points(points.to(features.dtype), self.frame, self.frequencies, mask))
+            rows = torch.cat([rows, places], -1) if self.place is None else rows + self.place(places)
+        return packing.spread(rows)
 
     def look(self, features: Float[Tensor, "*N C"]) -> Float[Tensor, "*N D"]:
         """What image features alone say of nodes."""
         features = self.dropout(features if self.norm is None else self.norm(features))
         return features if self.project is None else self.project(features)
-
-    def _describe(self, nodes: Float[Tensor, "*N C"]) -> Float[Tensor, "*N D"]:
-        """Attributes of nodes whose last channels are the encoded points, if there are any."""
-        features, places = nodes.tensor_split([nodes.shape[-1] - self.places], -1)
-        features = self.look(features)
-        if self.project is None:
-            return torch.cat([features, places], dim=-1)
-        if self.training and self.erase:
-            features = features * (torch.rand_like(features[..., :1]) >= self.erase)
-        return features if self.place is None else features + self.place(places)

@@ -16,7 +16,11 @@ from quadmatch.layers.nodes import map_nodes
 def join_nodes(source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"]) -> Float[Tensor, "B2 K C"]:
     """Rows of the sources, then of the targets, padded with zeros to the larger number of nodes."""
     nodes = max(source.shape[1], target.shape[1])
-    return torch.cat([pad(rows, (0, 0, 0, nodes - rows.shape[1])) for rows in (source, target)])
+    # What needs no padding would be copied by `pad` all the same.
+    both = (
+        rows if rows.shape[1] == nodes else pad(rows, (0, 0, 0, nodes - rows.shape[1])) for rows in (source, target)
+    )
+    return torch.cat(list(both))
 
 
 def split_nodes(

@@ -66,7 +66,8 @@ class SiameseNetwork(nn.Module):
     - `kernel`: weighs the edges by the features of their ends, for layers and for the constraint; None
       leaves them as they are. The first `plain_layers` see them unweighed.
     - `edges(attributes, adjacency)`: an adjacency that takes the place of the graphs' own, if given.
-    - `exchange`: without it layers are scored each, but there is no cross-graph step between them.
+    - `exchange`: without it layers are scored each, but there is no cross-graph step between them, and in torch's
+      inference mode, where nobody learns from that, the last layer alone is scored.
     - `matchability(features, mask)`: whether each node has a partner at all, if given; then the head also says
       which nodes pick each other, as `contrastive` trains them to.
     - `correction`: the last layer's features correct the attributes, x + correction·f(x), as in BB-GM.
@@ -106,10 +107,11 @@ class SiameseNetwork(nn.Module):
             graph = replace(graph, adjacency=self.edges(attributes, graph.adjacency))
         features = inputs = attributes
         earlier: list[Stage] = []
+        scored = len(self.affinities) > 1 and (self.exchange or not torch.is_inference_mode_enabled())
         for index, layer in enumerate(self.layers):
             structure = graph.adjacency if index < self.plain_layers else self.weigh(features, graph)
             features = inputs = layer(inputs, features, graph, structure)
-            if len(self.affinities) > 1 and index + 1 < len(self.layers):
+            if scored and index + 1 < len(self.layers):
                 ours, theirs = split_nodes(features, rows, columns)
                 earlier.append(self.score(index, ours, theirs, mask))
                 if self.exchange:

@@ -58,7 +58,7 @@ class RefineLayer(nn.Module):
         """Refined features; `shortcut` is used only with `residual`."""
         refined: Tensor
         if isinstance(self.convolution, SplineConv):
-            refined = self.convolution(features, graph.points, graph.adjacency, graph.mask)
+            refined = self.convolution(features, graph)
             refined = relu(refined) if self.activate else refined
         else:
             refined = self.convolution(features, structure, graph.mask)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
+from quadmatch.graph import Graph
 from quadmatch.layers.nodes import map_nodes
+
+REDUCTIONS = {"max": "amax", "mean": "mean"}
+"""What torch calls the ways to aggregate messages."""
 
 
 def weigh_knots(pseudo: Float[Tensor, "E 2"], kernel_size: int) -> tuple[Int[Tensor, "E 4"], Float[Tensor, "E 4"]]:
@@ -20,12 +24,38 @@ def weigh_knots(pseudo: Float[Tensor, "E 2"], kernel_size: int) -> tuple[Int[Ten
     (a, b) has index a·kernel_size + b. The four weights sum to 1.
     """
     position = pseudo.clamp(0, 1) * (kernel_size - 1)
-    low = position.detach().floor().clamp(max=kernel_size - 2)
-    high_weight = position - low
-    hats = torch.stack([1 - high_weight, high_weight], dim=-1)
-    ends = low.long()[..., None] + torch.arange(2, device=pseudo.device)
+    # On a knot both ends are that knot, so that no other one is asked for in vain.
+    low, high = position.detach().floor(), position.detach().ceil()
+    hats = torch.stack([1 - (position - low), position - low], dim=-1)
+    ends = torch.stack([low, high], dim=-1).long()
     index = ends[:, 0, :, None] * kernel_size + ends[:, 1, None, :]
     return index.flatten(1), (hats[:, 0, :, None] * hats[:, 1, None, :]).flatten(1)
+
+
+class Messages(NamedTuple):
+    """Which products of nodes and kernel matrices the edges of some graphs ask for, and how they are mixed."""
+
+    senders: Int[Tensor, " W"]
+    """The node of each product, by its place in the padded batch; products lie knot by knot."""
+    counts: list[int]
+    """Products of each knot."""
+    rows: Int[Tensor, "E 4"]
+    """The four products of each edge."""
+    weights: Float[Tensor, "E 4"]
+    receivers: Int[Tensor, " E"]
+
+
+def plan_messages(graph: Graph, kernel_size: int, extent: float) -> Messages:
+    """The messages along the edges of graphs: each product that some edge asks for, once."""
+    nodes, total = graph.mask.shape[1], graph.mask.numel()
+    which, receiver, sender = graph.adjacency.nonzero(as_tuple=True)
+    offset = graph.points[which, receiver] - graph.points[which, sender]
+    knots, weights = weigh_knots(0.5 + 0.5 * offset / extent, kernel_size)
+    asked = knots * total + (which * nodes + sender)[:, None]
+    wanted = torch.zeros(kernel_size**2, total, dtype=torch.bool, device=asked.device)
+    wanted.view(-1)[asked] = True
+    rows = wanted.view(-1).cumsum(0)[asked] - 1
+    return Messages(wanted.nonzero()[:, 1], wanted.sum(1).tolist(), rows, weights, which * nodes + receiver)
 
 
 class SplineConv(nn.Module):
@@ -35,7 +65,7 @@ class SplineConv(nn.Module):
     `u_ij = ½ + ½ (p_i − p_j) / extent` clipped to the unit square, b_k the product of two hats; the
     aggregate of a node without neighbours is zero. Only the products x_j W_k that some edge asks for
     are computed, each once: the nodes are grouped by knot, one matrix product a knot.
-    features [B, N, inputs] → [B, N, outputs], zero where a mask of the nodes is given and False.
+    features [B, N, inputs] → [B, N, outputs].
     """
 
     def __init__(
@@ -50,7 +80,7 @@ class SplineConv(nn.Module):
         super().__init__()
         if kernel_size < 2:
             raise ValueError(f"kernel_size must be at least 2, got {kernel_size}")
-        if aggregation not in ("max", "mean"):
+        if aggregation not in REDUCTIONS:
             raise ValueError(f"aggregation must be 'max' or 'mean', got {aggregation!r}")
         self.kernel_size, self.aggregation, self.extent = kernel_size, aggregation, extent
         knots = kernel_size * kernel_size
@@ -59,32 +89,19 @@ class SplineConv(nn.Module):
         self.root = nn.Linear(inputs, outputs)
         nn.init.zeros_(self.root.bias)
 
-    def forward(
-        self,
-        features: Float[Tensor, "B N C"],
-        points: Float[Tensor, "B N 2"],
-        adjacency: Float[Tensor, "B N N"],
-        mask: Bool[Tensor, "B N"] | None = None,
-    ) -> Float[Tensor, "B N D"]:
-        """Features of the next layer; edges are the non-zero entries of the adjacency."""
-        batch, nodes, _ = features.shape
-        graph, receiver, sender = adjacency.nonzero(as_tuple=True)
-        offset = points[graph, receiver] - points[graph, sender]
-        knot, weight = weigh_knots(0.5 + 0.5 * offset / self.extent, self.kernel_size)
-        messages = self._combine(features.flatten(0, 1), graph * nodes + sender, knot, weight)
-        # Rows of `nonzero` come sorted by receiver, so that the edges of a node are one segment.
-        degree = torch.bincount(graph * nodes + receiver, minlength=batch * nodes)
-        pooled = torch.segment_reduce(messages, self.aggregation, lengths=degree, unsafe=True)
-        pooled = torch.where(degree[:, None] > 0, pooled, pooled.new_zeros(()))
-        itself = map_nodes(self.root, features, mask)
+    def forward(self, features: Float[Tensor, "B N C"], graph: Graph) -> Float[Tensor, "B N D"]:
+        """Features of the next layer, zero on padding; edges are the non-zero entries of the adjacency."""
+        plan = graph.once(plan_messages, self.kernel_size, self.extent)
+        messages = self._combine(features.flatten(0, 1), plan)
+        itself = map_nodes(self.root, features, graph.mask)
+        pooled, receivers = torch.zeros_like(itself).flatten(0, 1), plan.receivers[:, None].expand_as(messages)
+        pooled = pooled.scatter_reduce(0, receivers, messages, REDUCTIONS[self.aggregation], include_self=False)
         return pooled.view_as(itself) + itself
 
-    def _combine(self, features: Tensor, sender: Tensor, knot: Tensor, weight: Tensor) -> Tensor:
+    def _combine(self, features: Tensor, plan: Messages) -> Tensor:
         """Message of each edge [E, D]: four products of its sender with kernel matrices, weighted."""
-        wanted, row = torch.unique(knot * len(features) + sender[:, None], return_inverse=True)
-        counts = torch.bincount(wanted // max(len(features), 1), minlength=len(self.weight)).tolist()
-        groups = torch.split(features[wanted % max(len(features), 1)], counts)
+        groups = torch.split(features.index_select(0, plan.senders), plan.counts)
         products = torch.cat([group @ kernel for group, kernel in zip(groups, self.weight.unbind())])
-        if len(row) == 0:
+        if len(plan.rows) == 0:
             return products
-        return embedding_bag(row, products, per_sample_weights=weight.to(products.dtype), mode="sum")
+        return embedding_bag(plan.rows, products, per_sample_weights=plan.weights.to(products.dtype), mode="sum")

@@ -15,7 +15,7 @@ from quadmatch.layers.local_maps import measure_gain, sharpen
 from quadmatch.matching import Matching
 from quadmatch.solvers.linear.sinkhorn import sinkhorn
 
-NODES = 12
+NODES = 15
 """From so many nodes on local maps say something; fewer fit any map by chance."""
 LEAST = (-6.0, -12.0)
 """Of `sharpen`: where some nodes have no partner, and where nearly all have one."""

@@ -62,3 +62,21 @@ def test_large_single_numbers_give_what_double_ones_give() -> None:
     matrices = [torch.rand(1, 4, 4, generator=generator) * 1e15 for _ in range(3)]
     found = frank_wolfe(*matrices, temperature=1e28)
     torch.testing.assert_close(found.double(), frank_wolfe(*(one.double() for one in matrices), temperature=1e28))
+
+
+def test_a_derivative_beyond_single_precision_is_its_largest_number() -> None:
+    """In hundreds; at this temperature the derivatives by the scores are about 1e40, and were not a number."""
+    unary = [[22, -59, 220, -43], [9, 195, -132, 103], [-192, 53, 248, 149], [-129, -13, 24, -60], [-147, -141, 22, -7]]
+    source = [
+        [-41, -131, -41, 110, -33],
+        [-47, -92, -98, 193, 48],
+        [18, -173, 46, -142, -108],
+        [136, 94, -55, -25, 7],
+        [205, 90, -143, -41, -188],
+    ]
+    target = [[-144, 32, -18, -34], [66, -195, -13, 258], [151, -28, 60, -105], [-341, -131, 43, 215]]
+    inputs = [torch.tensor([one], dtype=torch.float32).mul(100).requires_grad_() for one in (unary, source, target)]
+    found = frank_wolfe(*inputs, outer=2, inner=2, temperature=1.8315e-5, step="line_search")
+    gradients = torch.autograd.grad(found.square().sum(), inputs)
+    assert all(torch.isfinite(one).all() for one in gradients)
+    assert gradients[0].abs().max() == torch.finfo(torch.float32).max

@@ -21,9 +21,9 @@ class Side:
     most: Float[Tensor, "B 1 1"] | None = None
     """Largest scaling factor."""
 
-    def invert(self, total: Tensor) -> Tensor:
-        """Scaling that makes each sum what it should be."""
-        total = total if self.extra is None else total + self.extra
+    def invert(self, kernel: Tensor, other: Tensor) -> Tensor:
+        """Scaling that makes each sum of the product what it should be."""
+        total = torch.bmm(kernel, other) if self.extra is None else torch.baddbmm(self.extra, kernel, other)
         scale = total.reciprocal() if self.mass is None else self.mass / total
         return scale if self.most is None else torch.minimum(scale, self.most)
 
@@ -45,14 +45,14 @@ def scale(
     active: Tensor | None = None
     for half in range(iterations):
         if half % 2 == 0:
-            new = rows.invert(torch.bmm(kernel, v.transpose(1, 2)))
+            new = rows.invert(kernel, v.transpose(1, 2))
             if tolerance and half:
                 active = _find_active(u, new, rows, active, tolerance)
                 if not torch.compiler.is_compiling() and not bool(active.any()):
                     break
             u = new if active is None else torch.where(active, new, u)
         else:
-            new = columns.invert(torch.bmm(u.transpose(1, 2), kernel))
+            new = columns.invert(u.transpose(1, 2), kernel)
             v = new if active is None else torch.where(active, new, v)
     return u, v
 

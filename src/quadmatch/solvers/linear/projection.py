@@ -8,7 +8,7 @@ from torch import Tensor
 
 from quadmatch.solvers.autocast import leave_autocast
 from quadmatch.solvers.linear.linear_scaling import Side, scale
-from quadmatch.solvers.linear.scaling import Sides, complete, limit
+from quadmatch.solvers.linear.scaling import Sides, complete, limit, need_mask
 
 FLOOR = 1e-10
 """Least weight of a match relative to the largest of its pair: a node without weight gets an even share."""
@@ -26,6 +26,7 @@ def project(
     """
     if values.numel() == 0:
         return values.clone()
+    mask = need_mask(mask)
     kept = values if mask is None else values.where(mask, 0)
     peak = kept.detach().amax((1, 2), keepdim=True)
     kernel = (kept / peak.where(peak > 0, 1)).clamp(min=FLOOR)

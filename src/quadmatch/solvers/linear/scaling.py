@@ -33,6 +33,11 @@ class Sides:
     """Rows minus columns, where a slack row or column of that mass makes the pair square."""
 
 
+def need_mask(mask: Bool[Tensor, "B N M"] | None) -> Bool[Tensor, "B N M"] | None:
+    """The mask, or None where it leaves nothing out: then no step has to care."""
+    return mask if mask is None or torch.compiler.is_compiling() or not bool(mask.all()) else None
+
+
 @dataclass(frozen=True)
 class Masses:
     """What rows and columns sum to, with a last row and column that take up the difference of the sizes."""

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from quadmatch.solvers.autocast import leave_autocast
-from quadmatch.solvers.linear.scaling import FAR, Sides, clear, scale_linear, scale_log
+from quadmatch.solvers.linear.scaling import FAR, Sides, clear, need_mask, scale_linear, scale_log
 
 LINEAR_RANGE = {torch.float32: 30.0, torch.float64: 300.0}
 """Range of logits up to which the linear loop, its squares and its gradients stay inside the format."""
@@ -54,6 +54,7 @@ def sinkhorn(
     slacks = None if slack is None else _read_slack(slack, scores)
     if scores.numel() == 0:
         return scores.clone()
+    mask = need_mask(mask)
     rows, columns = (None, None) if mask is None else (mask.any(2, keepdim=True), mask.any(1, keepdim=True))
     named = {"scores": (scores, mask)}
     if slacks is not None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from quadmatch.solvers.autocast import leave_autocast
 from quadmatch.solvers.linear.projection import project
+from quadmatch.solvers.linear.scaling import need_mask
 from quadmatch.solvers.linear.sinkhorn import sinkhorn
 from quadmatch.solvers.quadratic.objective import (
     choose_format,
@@ -53,8 +54,8 @@ def frank_wolfe(
         raise ValueError(f"direction must be 'entropic' or 'shifted', got {direction!r}")
     if step not in ("schedule", "line_search"):
         raise ValueError(f"step must be 'schedule' or 'line_search', got {step!r}")
-    kind = choose_format(unary, source, target)
-    unary, source, target = clear_padding(unary, source, target, mask)
+    kind, mask = choose_format(unary, source, target), need_mask(mask)
+    unary, source, target = clear_padding(unary, source, target, mask, temperature)
     if unary.numel() == 0:
         return unary.clone()
     if start is None:

@@ -18,6 +18,8 @@ CELLS = 64
 """Of the grid on which the least point of a quartic is looked for."""
 USUAL = (1e-6, 1e6)
 """Largest numbers of matrices whose fourth powers, and gradients of these, stay in the range of single precision."""
+SHARP = 1e6
+"""Entries of a gradient over the temperature, from which on derivatives of a few steps may leave that range."""
 
 
 def quadratic_objective(
@@ -123,10 +125,12 @@ def clear_padding(
     source: Float[Tensor, "B N N"],
     target: Float[Tensor, "B M M"],
     mask: Bool[Tensor, "B N M"] | None,
+    temperature: float = 1.0,
 ) -> tuple[Float[Tensor, "B N M"], Float[Tensor, "B N N"], Float[Tensor, "B M M"]]:
     """The same problem in one number format, at least single, with zeros wherever a node is not real.
 
-    The format is double where products of single numbers would vanish or overflow.
+    The format is double where products of single numbers, or derivatives of steps at such a temperature, would
+    vanish or overflow.
     """
     kind = choose_format(unary, source, target)
     matrices = [one.to(kind) for one in (unary, source, target)]
@@ -134,18 +138,19 @@ def clear_padding(
         rows, columns = mask.any(2), mask.any(1)
         real = mask, rows[:, :, None] & rows[:, None, :], columns[:, :, None] & columns[:, None, :]
         matrices = [one.where(there, 0) for one, there in zip(matrices, real)]
-    if kind == torch.float32 and unary.device.type != "mps" and not _are_usual(matrices):
+    if kind == torch.float32 and unary.device.type != "mps" and not _are_usual(matrices, temperature):
         matrices = [_widen(one) for one in matrices]
     return matrices[0], matrices[1], matrices[2]
 
 
-def _are_usual(matrices: Sequence[Tensor]) -> bool:
+def _are_usual(matrices: Sequence[Tensor], temperature: float) -> bool:
     """Whether products of their numbers stay in the range of single precision; not asked while compiling."""
     if torch.compiler.is_compiling() or not all(one.numel() for one in matrices):
         return True
     least, largest = USUAL
-    peaks = torch.stack([one.detach().abs().amax() for one in matrices])
-    return bool(((peaks == 0) | ((peaks > least) & (peaks < largest))).all())
+    unary, source, target = peaks = torch.stack([one.detach().abs().amax() for one in matrices]).tolist()
+    usual = all(peak == 0 or least < peak < largest for peak in peaks)
+    return usual and max(unary, source * target) < SHARP * temperature
 
 
 def _widen(matrix: Tensor) -> Tensor:

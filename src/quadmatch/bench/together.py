@@ -25,13 +25,13 @@ from quadmatch.training.sampling import build_sampler
 from quadmatch.training.trainer import Trainer
 
 EXPERIMENT, CLASSES, OBJECTS, KEYPOINTS = "qcdgm2_voc", 8, 4, 10
-PLAIN = [
+PLAIN = (
     "constraint=none",
     "features.level=frozen",
     "head.options.dropout=0",
     "training.optimiser=sgd",
     "training.warmup=0",
-]
+)
 """Changes after which processes differ from one by the order of sums alone; a network may still enlarge that."""
 COUNTS, STEPS, CLOSE = (2, 3), 20, 2e-6
 """Processes, their steps, and how far a parameter may be from that of one process then."""

@@ -25,8 +25,13 @@ from quadmatch.training.sampling import build_sampler
 from quadmatch.training.trainer import Trainer
 
 EXPERIMENT, CLASSES, OBJECTS, KEYPOINTS = "qcdgm2_voc", 8, 4, 10
-PLAIN = ("constraint=none", "features.level=frozen", "head.options.dropout=0", "training.optimiser=sgd")
-PLAIN += ("training.warmup=0",)
+PLAIN = (
+    "constraint=none",
+    "features.level=frozen",
+    "head.options.dropout=0",
+    "training.optimiser=sgd",
+    "training.warmup=0",
+)
 """Changes after which processes differ from one by the order of sums alone.
 
 A backbone that is trained on random pictures has channels at a kink of ReLU for all of them: one that is crossed a step

@@ -16,6 +16,7 @@ from quoted_figures import (
     draw_growth,
     draw_iterations,
     draw_methods,
+    draw_outliers,
     draw_photographs,
     draw_readings,
     draw_readme,
@@ -56,6 +57,7 @@ TABLES = {
         partial(draw_methods, "beyond", "Pascal VOC, validation, accuracy"),
         partial(draw_methods, "beyond-f1", "Pascal VOC, validation, F1 of all keypoints"),
         partial(draw_compared, "beyond"),
+        draw_outliers,
         partial(draw_methods, "beyond-willow", "Willow, test, three seeds, accuracy"),
     ],
 }

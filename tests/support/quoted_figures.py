@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from quadmatch.reproduce.outliers import KINDS
 from quadmatch.reproduce.rows import PEERS
 from quadmatch.reproduce.scores import list_shares
 from quadmatch.reproduce.tables import read_published
@@ -166,12 +167,23 @@ def draw_willow() -> str:
 
 def draw_validation() -> str:
     """How the strongest head went on: accuracy on the validation split at some steps of its second run."""
-    first, second = (run["validation"] for run in read("results/beyond-training")["runs"])
+    first, second, *_ = (run["validation"] for run in read("results/beyond-training")["runs"])
     found = {one["step"]: one["accuracy"] for one in second}
     steps = [1000, 2000, 3000, 4000, 5000, 6000, 6500]
     heading = ["Pascal VOC, validation, 100 pairs a class", "end of the first run", *(f"{step:,}" for step in steps)]
     figures = [first[-1]["accuracy"], *(found[step] for step in steps)]
     return draw(heading, ["accuracy", *(f"{figure:.1f}" for figure in figures)])
+
+
+def draw_outliers() -> str:
+    """The strongest models that ship against the number of points that match nothing, with the constraint."""
+    found = read("results/beyond-outliers")
+    lines = [
+        [f"`{one['method']}`, outliers {KINDS[one['kind']]}", *(f"{mean:.1f}" for mean in one["mean"])]
+        for one in found["curves"]
+        if one["constraint"]
+    ]
+    return draw(["Pascal VOC, validation, 50 pairs a class; outliers", *map(str, found["outliers"])], *lines)
 
 
 def draw_compared(*records: str) -> str:

@@ -32,11 +32,7 @@ PLAIN = (
     "training.optimiser=sgd",
     "training.warmup=0",
 )
-"""Changes after which processes differ from one by the order of sums alone.
-
-A backbone that is trained on random pictures has channels at a kink of ReLU for all of them: one that is crossed a step
-sooner moves a bias by 10⁻⁴.
-"""
+"""Changes after which processes differ from one by the order of sums alone; a network may still enlarge that."""
 COUNTS, STEPS, CLOSE = (2, 3), 20, 2e-6
 """Processes, their steps, and how far a parameter may be from that of one process then."""
 

@@ -7,9 +7,9 @@ import math
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import pad, softplus
 
-from quadmatch.graph import GraphPair
+from quadmatch.graph import Graph, GraphPair
 from quadmatch.solvers.linear.sinkhorn import sinkhorn
 
 WIDE, NARROW, ROUNDS = 250.0, 60.0, 8
@@ -65,10 +65,13 @@ def measure_gain(
 
 
 def _judge_both(belief: Float[Tensor, "B N M"], pair: GraphPair, width: float) -> Float[Tensor, "B N M"]:
-    """The mean of what neighbours on both sides say about each pair of nodes."""
-    points, places = pair.source.points.double(), pair.target.points.double()
-    there = _judge(belief, points, places, pair.source.mask, width)
-    return (there + _judge(belief.mT, places, points, pair.target.mask, width).mT) / 2
+    """The mean of what neighbours on both sides say about each pair of nodes; both sides are one batch."""
+    (pairs, rows, columns), both = belief.shape, Graph.cat([pair.source, pair.target])
+    points, nodes = both.points.double(), both.mask.shape[1]
+    wide = pad(belief, (0, nodes - columns, 0, nodes - rows))
+    judged = _judge(torch.cat([wide, wide.mT]), points, points.roll(pairs, 0), both.mask, width)
+    there, back = judged.tensor_split(2)
+    return ((there + back.mT) / 2)[:, :rows, :columns]
 
 
 def _judge(

@@ -212,11 +212,47 @@ WORTH = "In use on Pascal VOC the constraint is worth {:.1f} and {:.2f} points."
 def draw_mutants() -> str:
     record = read("results/mutants")
     found = [one for one in record["mutants"] if "equivalent" not in one]
-    left, same = sum(one["verdict"] == "survived" for one in found), len(record["mutants"]) - len(found)
+    verdicts = [one["verdict"] for one in found]
+    left, same = verdicts.count("survived"), len(record["mutants"]) - len(found)
     assert (len(record["mutants"]), same, left) == tuple(record[key] for key in ("tried", "equivalent", "survived"))
+    assert verdicts.count("too slow") == record["too_slow"] == 0
     return (
         f"Of {record['tried']} mutants tried so far, {same} change nothing that a caller can see, each with its reason"
-        f" in the record; of the other {len(found)}, {left} survives ({100 * left / len(found):.1f} %)."
+        f" in the record; of the other {len(found)}, {left or 'none'} survive{'s' * (left == 1)}"
+        f" ({100 * left / len(found):.1f} %)."
+    )
+
+
+def draw_sample() -> str:
+    """How many mutants each part of the package has had."""
+    names = [one["mutant"] for one in read("results/mutants")["mutants"]]
+    counts = [sum(name.startswith(part) for name in names) for part in MUTATED]
+    assert sum(counts) == len(names)
+    return f"Each of the {len(counts)} parts has had at least {min(counts)}, the search {counts[0]}."
+
+
+MUTATED = (
+    "solvers/search",
+    "solvers/quadratic",
+    "solvers/linear",
+    "solvers/lawler",
+    "layers",
+    "losses.py",
+    "decode.py",
+    "datasets/protocols.py",
+    "evaluation",
+)
+"""The parts that `benchmarks/mutate.py` changes."""
+
+
+def draw_fuzzing() -> str:
+    """What the fuzzers did with a larger budget."""
+    record = read("results/fuzzing")
+    assert not any(one["failed"] for one in record["files"].values())
+    seconds = record["files"]["tests/solvers/search/test_ends.py"]["processor_seconds"]
+    return (
+        f"On {record['date'][:10]} the tests of the search passed with `QUADMATCH_FUZZ_CALLS={record['calls']}`, in"
+        f" {seconds:.0f} seconds of processor time (`results/fuzzing.json`)."
     )
 
 
@@ -404,7 +440,7 @@ SENTENCES: dict[str, list[Callable[[], str]]] = {
         lambda: WORTH.format(lose(1), lose(2)),
         lambda: f"{readings(', our decoding'):.1f} with our decoding) it is worth {used():.1f}.",
     ],
-    "docs/reliability.md": [draw_mutants],
+    "docs/reliability.md": [draw_mutants, draw_sample, draw_fuzzing],
     "docs/learned.md": [
         draw_gains,
         draw_pretrained,

@@ -48,7 +48,8 @@ def encode_points(
         kinds: tuple[Frame, Frame] = ("box", "graph")
         return torch.cat([encode_points(points, kind, frequencies, mask, extent) for kind in kinds], -1)
     places = centre_points(points, mask) if frame == "graph" else points / extent - 0.5
-    angles = places[..., None, :] * (pi * 2.0 ** torch.arange(frequencies, device=places.device))[:, None].to(places)
+    powers = 2.0 ** torch.arange(frequencies, device=places.device, dtype=places.dtype)
+    angles = places[..., None, :] * (pi * powers)[:, None]
     waves = torch.stack([angles.sin(), angles.cos()], -2).flatten(-3)
     return torch.cat([normalise_rows(points) if frame == "direction" else places, waves], dim=-1)
 

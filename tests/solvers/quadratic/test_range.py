@@ -80,3 +80,11 @@ def test_a_derivative_beyond_single_precision_is_its_largest_number() -> None:
     gradients = torch.autograd.grad(found.square().sum(), inputs)
     assert all(torch.isfinite(one).all() for one in gradients)
     assert gradients[0].abs().max() == torch.finfo(torch.float32).max
+
+
+def test_a_derivative_by_the_smallest_numbers_is_finite() -> None:
+    values = torch.tensor([[[2.0e-43, 7.1e-44, 0.0]]], requires_grad=True)
+    found = project(values, torch.tensor([[[True, True, False]]]), iterations=5)
+    (gradient,) = torch.autograd.grad((found * torch.tensor([1.0, -1.0, 0.0])).sum(), values)
+    assert torch.isfinite(gradient).all()
+    assert gradient[0, 0, 0] == torch.finfo(torch.float32).max

@@ -27,7 +27,7 @@ def project(
     if values.numel() == 0:
         return values.clone()
     mask = need_mask(mask)
-    kept = values if mask is None else values.where(mask, 0)
+    kept = _bound_gradient(values) if mask is None else _bound_gradient(values).where(mask, 0)
     peak = kept.detach().amax((1, 2), keepdim=True)
     kernel = (kept / peak.where(peak > 0, 1)).clamp(min=FLOOR)
     kernel = kernel if mask is None else kernel.where(mask, 0)
@@ -39,6 +39,15 @@ def project(
     start = torch.where(surplus > 0, start, torch.ones_like(start))
     u, v = scale(kernel, start, row, column, iterations=iterations)
     return complete(limit(kernel, u, v, sides, columns_too=iterations % 2 == 1), sides)
+
+
+def _bound_gradient(values: Tensor) -> Tensor:
+    """The same values; a derivative by them that is too large for their number format is its largest number."""
+    if not values.requires_grad or torch.compiler.is_compiling():
+        return values
+    same, most = values.view_as(values), torch.finfo(values.dtype).max
+    same.register_hook(lambda gradient: gradient.clamp(-most, most))  # type: ignore[no-untyped-call]
+    return same
 
 
 def _bound(real: Tensor | None, larger: Tensor, kernel: Tensor) -> Side:

@@ -274,10 +274,12 @@ def draw_fuzzing() -> str:
     """What the fuzzers did with a larger budget."""
     record = read("results/fuzzing")
     assert not any(one["failed"] for one in record["files"].values())
-    seconds = record["files"]["tests/solvers/search/test_ends.py"]["processor_seconds"]
+    paths = ("tests/solvers/search/test_ends.py", "tests/solvers/quadratic/test_range.py")
+    seconds = [record["files"][path]["processor_seconds"] for path in paths]
     return (
-        f"On {record['date'][:10]} the tests of the search passed with `QUADMATCH_FUZZ_CALLS={record['calls']}`, in"
-        f" {seconds:.0f} seconds of processor time (`results/fuzzing.json`)."
+        f"On {record['date'][:10]} the tests of the search and of the soft solvers passed with"
+        f" `QUADMATCH_FUZZ_CALLS={record['calls']}`, in {seconds[0]:.0f} and {seconds[1]:.0f} seconds of processor time"
+        " (`results/fuzzing.json`)."
     )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from quoted_costs import FORMS
 from quoted_figures import (
     draw_classes,
     draw_compared,
@@ -14,6 +15,7 @@ from quoted_figures import (
     draw_forms,
     draw_gains,
     draw_growth,
+    draw_hardened,
     draw_iterations,
     draw_methods,
     draw_outliers,
@@ -46,7 +48,7 @@ TABLES = {
         draw_iterations,
         partial(draw_methods, "voc-reduced", "Pascal VOC, validation, 150 steps, one seed, accuracy"),
     ],
-    "docs/features.md": [partial(draw_forms, "2026-11-18T022419")],
+    "docs/features.md": [partial(draw_forms, FORMS)],
     "docs/own-images.md": [draw_scores, draw_transfer, draw_few_points],
     "docs/scaling.md": [
         partial(draw_growth, "2026-11-16T050819", "ours_seconds", 1000),
@@ -58,6 +60,7 @@ TABLES = {
         partial(draw_methods, "beyond-f1", "Pascal VOC, validation, F1 of all keypoints"),
         partial(draw_compared, "beyond"),
         draw_outliers,
+        draw_hardened,
         partial(draw_methods, "beyond-willow", "Willow, test, three seeds, accuracy"),
     ],
 }

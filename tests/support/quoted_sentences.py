@@ -7,7 +7,19 @@ from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Any
 
-from quoted_figures import PHOTOGRAPHS, ROOT, SCENES, find_mean, find_published, find_score, read
+from quoted_costs import SENTENCES as COSTS
+from quoted_costs import draw_bulk
+from quoted_figures import (
+    PHOTOGRAPHS,
+    ROOT,
+    SCENES,
+    find_bench,
+    find_mean,
+    find_published,
+    find_row_of,
+    find_score,
+    read,
+)
 
 from quadmatch.features.precision import WORTHWHILE
 from quadmatch.reproduce.scores import EDGES, FEW
@@ -15,20 +27,11 @@ from quadmatch.reproduce.scores import EDGES, FEW
 BATCHES = "benchmarks/results/2026-11-16T143535"
 LATER = "benchmarks/results/2026-11-16T144458"
 SPEEDS = "benchmarks/results/2026-11-16T115026"
-FORMS = "benchmarks/results/2026-11-18T022419"
+PAGES = "benchmarks/results/2026-11-18T022419"
 
 
 def find_row(record: str, row: str) -> float:
     return read(f"results/{record}")["rows"][row]["mean"]["mean"]
-
-
-def find_row_of(record: str, name: str) -> dict[str, Any]:
-    """The first row of a benchmark whose name begins so."""
-    return next(row for row in read(record)["rows"] if row["name"].startswith(name))
-
-
-def find_bench(record: str, name: str, key: str = "ratio") -> float:
-    return find_row_of(record, name)[key]
 
 
 def gain(record: str, number: int) -> list[float]:
@@ -161,11 +164,6 @@ def draw_inference() -> str:
     )
 
 
-def draw_bulk() -> str:
-    ratio = find_bench("benchmarks/results/2026-11-18T031412", "match-many on Ray")
-    return f"`benchmarks/results/2026-11-18T031412.md` two workers are {ratio:.2f} times as fast as one"
-
-
 def draw_other_means() -> str:
     record = read("results/qcattention-voc-validation-1000")
     return (
@@ -200,32 +198,9 @@ def draw_transferred() -> str:
 
 def draw_pages() -> str:
     ratios = [
-        find_bench(FORMS, f"processor seconds of a picture, {form}") for form in ("float32,channels_last", "int8,chan")
+        find_bench(PAGES, f"processor seconds of a picture, {form}") for form in ("float32,channels_last", "int8,chan")
     ]
     return f"a picture costs {ratios[0]:.2f} times the processor time in float32 and {ratios[1]:.2f} times in int8"
-
-
-def draw_cost_of_pictures() -> str:
-    """Ten million pictures at the rate of one thread."""
-    rate = find_bench(SPEEDS, "images a second at level frozen", "extracted_once_images_a_second")
-    hours = 1e7 / rate / 3600
-    return (
-        f"Ten million at {rate:.1f} a second are some {round(hours, -1):,.0f} core hours, or {hours / 100:.0f} hours on"
-        " a hundred cores."
-    )
-
-
-def draw_cost_of_pairs() -> str:
-    """A billion pairs at what is left of a match without convolutions."""
-    seconds, share = (
-        find_bench(TIMES, "match two more photographs", key) for key in ("processor_seconds", "share_of_convolution")
-    )
-    left = seconds * (1 - share)
-    return (
-        f"A pair with 40 points took {seconds:.2f} processor seconds, {100 * share:.0f} % of them convolutions. What is"
-        f" left, {left:.2f} seconds, makes {round(left * 1e9 / 3600, -4):,.0f} core hours for a billion pairs:"
-        f" {left * 1e9 / 3600 / 100 / 24:.0f} days on a hundred cores."
-    )
 
 
 DEMO = "Over all 16 pairs of the demo {:.0f} % of the points are right, without the constraint {:.0f} %."
@@ -355,9 +330,9 @@ def draw_aim() -> str:
 
 
 def draw_runs() -> str:
-    first, second, third = read("results/beyond-training")["minutes"]
-    assert third == round(read("src/quadmatch/models/qcattention-voc")["trained"]["seconds"] / 60)
-    return f"There are three runs, of {first}, {second} and {third} minutes."
+    first, second = read("results/beyond-training")["minutes"]
+    assert second == round(read("src/quadmatch/models/qcattention-voc")["trained"]["seconds"] / 60)
+    return f"There are two runs, of {first} and {second} minutes."
 
 
 def draw_loss_by_outliers() -> str:
@@ -522,7 +497,7 @@ SENTENCES: dict[str, list[Callable[[], str]]] = {
     "docs/which-solver.md": [draw_small_pairs, draw_cost_of_the_best],
     "docs/quadratic-assignment.md": [draw_cost_of_the_best],
     "docs/own-graphs.md": [draw_large_pair],
-    "docs/scaling.md": [draw_cost_of_pictures, draw_cost_of_pairs],
+    "docs/scaling.md": COSTS,
 }
 
 

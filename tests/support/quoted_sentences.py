@@ -258,6 +258,15 @@ def draw_fuzzing() -> str:
     )
 
 
+def draw_folds() -> str:
+    """Accuracy on held-out training pictures of Willow, as settings are chosen."""
+    row = read("results/willow-folds")["rows"]["qc-DGM1"]
+    number = {3: "three of four folds", 4: "four folds"}[len(row["seeds"])]
+    return (
+        f"qc-DGM₁ has {row['mean']['mean']:.1f} ± {row['std']['mean']:.1f} over {number} (`results/willow-folds.json`)."
+    )
+
+
 def find_shares(use: str, low: float, high: float) -> str:
     """As in `44 to 64 %`: how many pairs were right in the ranges of scores between two, where there are enough."""
     counts = next(cells for name, cells in read("results/scores")["counts"].items() if name.startswith(use))
@@ -444,6 +453,7 @@ SENTENCES: dict[str, list[Callable[[], str]]] = {
     ],
     "docs/reliability.md": [draw_mutants, draw_sample, draw_fuzzing],
     "docs/learned.md": [
+        draw_folds,
         draw_gains,
         draw_pretrained,
         lambda: f"The hardest class are ducks ({find_ducks('willow-constraint', 'qc-DGM1'):.0f} %)",

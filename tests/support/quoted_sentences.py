@@ -249,10 +249,21 @@ def draw_fuzzing() -> str:
     """What the fuzzers did with a larger budget."""
     record = read("results/fuzzing")
     assert not any(one["failed"] for one in record["files"].values())
-    seconds = record["files"]["tests/solvers/search/test_ends.py"]["processor_seconds"]
+    paths = ("tests/solvers/search/test_ends.py", "tests/solvers/quadratic/test_range.py")
+    seconds = [record["files"][path]["processor_seconds"] for path in paths]
     return (
-        f"On {record['date'][:10]} the tests of the search passed with `QUADMATCH_FUZZ_CALLS={record['calls']}`, in"
-        f" {seconds:.0f} seconds of processor time (`results/fuzzing.json`)."
+        f"On {record['date'][:10]} the tests of the search and of the soft solvers passed with"
+        f" `QUADMATCH_FUZZ_CALLS={record['calls']}`, in {seconds[0]:.0f} and {seconds[1]:.0f} seconds of processor time"
+        " (`results/fuzzing.json`)."
+    )
+
+
+def draw_folds() -> str:
+    """Accuracy on held-out training pictures of Willow, as settings are chosen."""
+    row = read("results/willow-folds")["rows"]["qc-DGM1"]
+    number = {3: "three of four folds", 4: "four folds"}[len(row["seeds"])]
+    return (
+        f"qc-DGM₁ has {row['mean']['mean']:.1f} ± {row['std']['mean']:.1f} over {number} (`results/willow-folds.json`)."
     )
 
 
@@ -442,6 +453,7 @@ SENTENCES: dict[str, list[Callable[[], str]]] = {
     ],
     "docs/reliability.md": [draw_mutants, draw_sample, draw_fuzzing],
     "docs/learned.md": [
+        draw_folds,
         draw_gains,
         draw_pretrained,
         lambda: f"The hardest class are ducks ({find_ducks('willow-constraint', 'qc-DGM1'):.0f} %)",

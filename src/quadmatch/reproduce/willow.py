@@ -83,7 +83,7 @@ FOLDS = replace(
     TABLE,
     about="Willow's training pictures in four folds, by which settings are chosen",
     compared=(),
-    note="Networks of ours, trained on three quarters of the training pictures and tested on the rest, four times.",
+    note="Networks of ours, trained on three quarters of the training pictures and tested on the rest.",
     folds=4,
     rows={"qc-DGM1": Row("qcdgm1_willow"), "qc-DGM2": Row("qcdgm2_willow")},
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from statistics import fmean, stdev
+from typing import Any
 
 import pytest
 import torch
@@ -31,6 +32,7 @@ from quadmatch.models.load import list_models
 from quadmatch.models.runs import read_run
 from quadmatch.reproduce import ITEMS, reuse
 from quadmatch.reproduce.items import Figure, Output, Row, Settings, Table
+from quadmatch.reproduce.merging import keep_rows
 from quadmatch.reproduce.reuse import evaluate_once, hash_model, name_run, train
 from quadmatch.reproduce.tables import RowResult, list_lines, make_table, read_published, reproduce_row, summarise
 from quadmatch.training.fit import fit
@@ -391,3 +393,13 @@ def test_every_row_that_names_one_of_the_papers_finds_it() -> None:
             assert not missing, name
     named = {row.paper for row in ITEMS["willow"].rows.values()}
     assert set(read_published("willow-accuracy")[1]) <= named
+
+
+def test_comparisons_stay_with_the_rows_that_stay() -> None:
+    def make(*rows: str, compared: tuple[str, ...]) -> dict[str, Any]:
+        return {"rows": {row: {"mean": 1.0} for row in rows}, "compared": {name: {"gain": 0.0} for name in compared}}
+
+    known = make("old name", "a", "b", "c", compared=("old name against a", "a against b", "b against c"))
+    merged = keep_rows(make("new name", "a", compared=("new name against a",)), known, ["new name", "a", "b", "c"])
+    assert list(merged["rows"]) == ["new name", "a", "b", "c"]
+    assert merged["compared"].keys() == {"b against c", "new name against a"}

@@ -18,11 +18,12 @@ def read_record(path: Path) -> Record | None:
 def keep_rows(made: Record, known: Record, order: Sequence[str]) -> Record:
     """What was made, and of what was known the rows that were not, in that order.
 
-    A comparison of before stays if neither of its rows was made anew.
+    A comparison of before stays if both of its rows do.
     """
     rows = {label: made["rows"].get(label) or known["rows"].get(label) for label in order}
-    stale = [f"{one} against {other}" for one in order for other in order if {one, other} & made["rows"].keys()]
-    old = {name: one for name, one in known.get("compared", {}).items() if name not in stale}
+    kept = [label for label in order if label not in made["rows"]]
+    still = [f"{one} against {other}" for one in kept for other in kept]
+    old = {name: one for name, one in known.get("compared", {}).items() if name in still}
     return {**made, "rows": {label: row for label, row in rows.items() if row}, "compared": {**old, **made["compared"]}}
 
 

@@ -46,7 +46,11 @@ def _bound_gradient(values: Tensor) -> Tensor:
     if not values.requires_grad or torch.compiler.is_compiling():
         return values
     same, most = values.view_as(values), torch.finfo(values.dtype).max
-    same.register_hook(lambda gradient: gradient.clamp(-most, most))  # type: ignore[no-untyped-call]
+
+    def bound(gradient: Tensor | None) -> Tensor | None:  # None where nothing depends on the values.
+        return None if gradient is None else gradient.clamp(-most, most)
+
+    same.register_hook(bound)  # type: ignore[no-untyped-call]
     return same
 
 

@@ -42,10 +42,10 @@ def sharpen(
     confirm itself; how far such maps miss what they predict, along each direction, says how much they count. A node
     stays alone where no match has odds whose logarithm is above `least`, and counts no more for its neighbours.
     """
-    evidence = torch.log(known.double() + DOUBT)
+    evidence, both = torch.log(known.double() + DOUBT), Graph.cat([pair.source, pair.target])
     belief = start.double()
     for width in torch.logspace(math.log10(WIDE), math.log10(NARROW), rounds).tolist():
-        scores = (evidence + _judge_both(belief, pair, width)).clamp(min=HOPELESS).masked_fill(~pair.mask, 0)
+        scores = (evidence + _judge_both(belief, both, width)).clamp(min=HOPELESS).masked_fill(~pair.mask, 0)
         belief = sinkhorn(scores, pair.mask, temperature=1.0, slack=least)
     return belief.to(start.dtype)
 
@@ -57,16 +57,17 @@ def measure_gain(
 
     A match by chance brings nothing, and loses nothing: points without a partner have to go somewhere.
     """
-    belief, evidence = matched.double(), torch.log(known.double() + DOUBT)
+    evidence, both = torch.log(known.double() + DOUBT), Graph.cat([pair.source, pair.target])
+    belief = matched.double()
     for _ in range(3):  # What turned out to be by chance counts no more for its neighbours.
-        odds = evidence + _judge_both(belief, pair, NARROW) - CHANCE
+        odds = evidence + _judge_both(belief, both, NARROW) - CHANCE
         belief = matched * odds.sigmoid()
     return (softplus(odds) * matched).sum((1, 2)) / matched.sum((1, 2)).clamp(min=1)
 
 
-def _judge_both(belief: Float[Tensor, "B N M"], pair: GraphPair, width: float) -> Float[Tensor, "B N M"]:
-    """The mean of what neighbours on both sides say about each pair of nodes; both sides are one batch."""
-    (pairs, rows, columns), both = belief.shape, Graph.cat([pair.source, pair.target])
+def _judge_both(belief: Float[Tensor, "B N M"], both: Graph, width: float) -> Float[Tensor, "B N M"]:
+    """The mean of what neighbours on both sides say of each pair of nodes; `both` are all sources, then all targets."""
+    pairs, rows, columns = belief.shape
     points, nodes = both.points.double(), both.mask.shape[1]
     wide = pad(belief, (0, nodes - columns, 0, nodes - rows))
     judged = _judge(torch.cat([wide, wide.mT]), points, points.roll(pairs, 0), both.mask, width)

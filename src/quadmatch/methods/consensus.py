@@ -37,7 +37,7 @@ class Consensus(nn.Module):
     disagree on a pair, the graphs decide: two views of the same thing have most edges in common, so the
     untrained match is trusted (t, from 0 to 1) as far as its keypoints look alike and it keeps more edges
     than the head's does. Both read the same frozen features, of which the untrained half compares two layers.
-    At last, what local maps make of both halves is taken where less speaks against it (`bend`): a wall
+    At last, what local maps make of both halves is taken where it is farther from chance (`bend`): a wall
     that is seen from the side is narrower and has other edges, but its points move together.
     """
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 
 import pytest
+from ray_cluster import find_free_ports
 from typer.testing import CliRunner
 
 from quadmatch.cli import app
@@ -78,3 +82,29 @@ def test_nobody_comes(launched, held) -> None:
 def test_a_variable_is_wrong(launched, name: str, value: str, match: str) -> None:
     launched.setenv(name, value)
     refuse(match)
+
+
+LEAVES = """
+from pathlib import Path
+import torch
+from quadmatch.launch.group import join_group
+
+with join_group() as team:
+    parameter = torch.ones(3, requires_grad=True)
+    optimiser = torch.optim.SGD([parameter], lr=0.1)  # Imports more of torch.distributed, now that there is a group.
+    team.add([parameter.detach()])
+print(sorted(one.joinpath("comm").read_text().strip() for one in Path("/proc/self/task").iterdir()))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are listed by /proc")
+def test_no_thread_of_the_group_is_left_when_it_was_left() -> None:
+    """A thread that lets go of a tensor while the interpreter ends would end the process by SIGABRT."""
+    (port,) = find_free_ports(1)
+    given = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVES], env=os.environ | given, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "python" in done.stdout
+    assert "gloo" not in done.stdout

@@ -13,6 +13,10 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import torch
+
+# Imported before there is a group: its functions' default arguments would keep one that is there, and its threads,
+# alive until the interpreter ends, and a thread that lets go of a tensor then ends the process by a signal.
+import torch.distributed.nn.functional
 from torch import Tensor, distributed
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int, UInt64
 from numpy.typing import NDArray
 
 from quadmatch.datasets.annotation import Annotation, frame_points
-from quadmatch.datasets.hashing import hash_text, hash_texts, mix
+from quadmatch.datasets.hashing import hash_text, hash_texts, mix, uniform
 from quadmatch.datasets.protocols import OUTLIER, check_protocol
 from quadmatch.delaunay import CONSTRUCTIONS
 from quadmatch.graph import Graph, GraphPair, PairBatch
@@ -31,12 +31,13 @@ class KeypointTable:
     keys: UInt64[np.ndarray, "O K"]
     """Hashes of the keypoints' names."""
 
-    def select(self, objects: Int[np.ndarray, " P"], outliers: int) -> KeypointTable:
-        """Some rows, each with its first so many points that match nothing."""
-        identity = self.identity[objects]
+    def select(self, objects: Int[np.ndarray, " P"], outliers: int, seed: int) -> KeypointTable:
+        """Some rows, each with so many of its points that match nothing; which, depends on the seed."""
+        identity, hashes, keys = self.identity[objects], self.hashes[objects], self.keys[objects]
         alone = identity == ALONE
-        identity = np.where(alone & (np.cumsum(alone, 1) > outliers), ABSENT, identity)
-        return KeypointTable(self.points[objects], identity, self.hashes[objects], self.keys[objects])
+        chance = np.where(alone, uniform(mix(seed, hashes[:, None], keys)), 2.0)
+        drawn = chance.argsort(1).argsort(1) < outliers
+        return KeypointTable(self.points[objects], np.where(alone & ~drawn, ABSENT, identity), hashes, keys)
 
 
 def tabulate(annotations: Sequence[Annotation], size: int = 256) -> KeypointTable:

@@ -27,6 +27,9 @@ from quadmatch.training.sampling import build_sampler
 from quadmatch.training.team import Alone, Team, TeamError, share
 from quadmatch.training.trainer import Trainer
 
+PLACES = 3
+"""Places in an object for each outlier of a step: it lies now here, now there, or the places are learned by heart."""
+
 
 def fit(
     experiment: Experiment,
@@ -112,7 +115,8 @@ def build_trainer(run: Run, say: Say = print, team: Team | None = None) -> Train
     annotations = load_split(experiment.data, experiment.data.split)
     say(f"{experiment.data.name}, split {experiment.data.split}: {len(annotations)} objects")
     if experiment.training.outliers:
-        annotations = add_outliers(annotations, experiment.training.outliers, "uniform", size=experiment.data.size)
+        places = PLACES * experiment.training.outliers
+        annotations = add_outliers(annotations, places, "uniform", size=experiment.data.size)
     if experiment.training.flip:
         annotations = add_mirrored(annotations)
     began = perf_counter()

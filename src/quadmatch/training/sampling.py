@@ -54,13 +54,14 @@ class Sampler:
         )
         if everything and training.strangers:
             drawn = add_strangers(drawn, self.groups, seed=training.seed, step=step, count=training.strangers)
-        return self.gather(drawn, protocol, draw_outliers(training, step))
+        return self.gather(drawn, protocol, step)
 
-    def gather(self, drawn: BatchIndex, protocol: str, outliers: int) -> tuple[Stored, PairBatch]:
-        """What is kept of the objects that were drawn, and their pairs under a protocol, with so many outliers."""
+    def gather(self, drawn: BatchIndex, protocol: str, step: int) -> tuple[Stored, PairBatch]:
+        """What is kept of the objects that were drawn, and their pairs under a protocol, with the step's outliers."""
         objects = drawn.objects
         source, target = drawn.pairs.T
-        table = self.table.select(objects, outliers)
+        seed = hash_text("places of outliers", self.training.seed, step)
+        table = self.table.select(objects, draw_outliers(self.training, step), seed)
         batch = gather_pairs(table, source, target, protocol, construction=self.data.construction)
         entries = [self.store.get(self.names[index]) for index in objects]
         device = torch.device(self.training.device)

@@ -26,8 +26,8 @@ class MatchResult:
     """(source, target) indices, in the order of the source."""
     scores: Float[Array, " K"]
     """Between 0 and 1: how well each pair fits."""
-    assignment: Float[Array, "N M"]
-    """0/1 from a discrete method, soft from a differentiable one."""
+    matrix: Float[Array, "N M"] | tuple[int, int]
+    """The assignment, or its shape where it is one at the pairs and zero elsewhere: then it is made when asked for."""
     objective: float | Tensor
     """What the method minimised; a tensor with gradient where the method has one."""
     iterations: int
@@ -46,6 +46,13 @@ class MatchResult:
 
     def __len__(self) -> int:
         return len(self.pairs)
+
+    @property
+    def assignment(self) -> Float[Array, "N M"]:
+        """0/1 from a discrete method, soft from a differentiable one."""
+        if isinstance(self.matrix, tuple):
+            self.matrix = _mark(self.pairs, self.scores, self.matrix)
+        return self.matrix
 
     @property
     def named_pairs(self) -> list[tuple[Any, Any]]:
@@ -96,6 +103,13 @@ class MatchResult:
         more = f"<p>and {len(self.pairs) - shown} more</p>" if len(self.pairs) > shown else ""
         head = "<tr><th>source</th><th>target</th><th>score</th></tr>"
         return f"<p>{repr(self)[12:-1]}</p><table>{head}{rows}</table>{more}"
+
+
+def _mark(pairs: Int[Array, "K 2"], scores: Float[Array, " K"], shape: tuple[int, int]) -> Float[Array, "N M"]:
+    """One at the pairs and zero elsewhere, in the format of the scores and on their device."""
+    marked = scores.new_zeros(shape) if isinstance(scores, Tensor) else np.zeros(shape, scores.dtype)
+    marked[pairs[:, 0], pairs[:, 1]] = 1
+    return marked
 
 
 def to_numpy(values: Array) -> NDArray[Any]:

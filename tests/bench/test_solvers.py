@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import torch
 
-from quadmatch.bench import rrwm, sinkhorn
+from quadmatch.bench import first_call, rrwm, sinkhorn
 from quadmatch.bench.measurement import _find_blas, one_thread
 
 COLUMNS = {"name", "size", "ratio", "required", "met", "compared_with"}
@@ -26,6 +29,32 @@ def test_rrwm_rows_compare_time_objective_and_memory() -> None:
     assert quality["met"]
     assert speed["required"] == 20
     assert memory["peer"] > memory["ours"] >= 0  # type: ignore[operator]
+
+
+def test_first_calls_begin_with_nothing_compiled_and_are_judged_by_the_first(monkeypatch) -> None:
+    folders = []
+
+    def run_module(module: str, name: str, *, NUMBA_CACHE_DIR: str) -> dict[str, float]:
+        assert module == first_call.__name__
+        folder = Path(NUMBA_CACHE_DIR)
+        empty = not list(folder.iterdir())
+        (folder / "loop").touch()
+        folders.append(folder)
+        return {"seconds": 7.0 if empty else 1.0}
+
+    monkeypatch.setattr(first_call, "run_module", run_module)
+    rows = first_call.run()
+    assert [row["ours"] for row in rows] == [7.0, 7.0]
+    assert [row["met"] for row in rows] == [True, False]
+    assert [row["first_call_of_the_next_process"] for row in rows] == [1.0, 1.0]
+    assert not any(folder.exists() for folder in folders)
+
+
+def test_a_first_call_matches_two_noisy_graphs() -> None:
+    result = first_call.make_call("match_graphs")()
+    assert len(result) == first_call.NODES  # type: ignore[arg-type]
+    assert 0 < result.objective < np.inf  # type: ignore[attr-defined]
+    assert len(first_call.make_call("quadratic_assignment")().col_ind) == first_call.NODES  # type: ignore[attr-defined]
 
 
 def test_one_thread_is_all_that_products_get() -> None:

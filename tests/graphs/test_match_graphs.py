@@ -201,6 +201,23 @@ def test_every_kind_of_input_gives_the_same_match():
     assert match_graphs(a > 0.5, b > 0.5).assignment.dtype == np.float64
 
 
+@pytest.mark.parametrize("sizes", [(6, 6), (4, 7), (7, 4), (0, 3)])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, torch.float64, torch.float32])
+def test_the_assignment_is_one_at_the_pairs_in_the_callers_format(sizes, kind):
+    rng = np.random.default_rng(0)
+    graphs = [_random_graph(rng, size, weighted=True) for size in sizes]
+    as_tensors = isinstance(kind, torch.dtype)
+    result = match_graphs(*(torch.from_numpy(one).to(kind) if as_tensors else one.astype(kind) for one in graphs))
+    wanted = np.zeros(sizes)
+    for row, column in result.pairs.tolist():
+        wanted[row, column] = 1
+    assert wanted.sum() == min(sizes)
+    assert type(result.assignment) is type(result.scores)
+    assert result.assignment.dtype == kind
+    assert np.array_equal(np.asarray(result.assignment), wanted)
+    assert result.assignment is result.assignment
+
+
 def test_networkx_nodes_count_in_the_order_of_the_graph():
     a = nx.DiGraph([("x", "y", {"weight": 2.0}), ("y", "z")])
     b = nx.DiGraph()

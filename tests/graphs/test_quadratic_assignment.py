@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadmatch import quadratic_assignment
-from quadmatch.graphs.assignment_methods import METHODS
+from quadmatch.bench.batch import make_pairs
+from quadmatch.graphs.assignment_methods import METHODS, relax, relax_hot
+from quadmatch.graphs.assignment_options import Settings
+from quadmatch.graphs.quadratic_assignment import make_task
 
 every_method = pytest.mark.parametrize("method", METHODS)
 
@@ -178,6 +181,17 @@ def test_a_guess_is_where_the_descent_begins():
     seeds = [[0, best.col_ind[1]]]
     seeded = quadratic_assignment(source, target, "2opt", {"partial_guess": guess[:6], "partial_match": seeds})
     assert seeded.col_ind[0] == best.col_ind[1]
+
+
+def test_a_large_noisy_copy_is_also_relaxed_at_a_high_temperature():
+    (a,), (b,) = make_pairs(1, 160, 160, seed=4, weighted=False)
+    everything = [np.arange(160)] * 2
+    task = make_task(a, b, everything, Settings(maximize=True))
+    soft, hot = task.evaluate(relax(task, True, "barycenter").permutation), task.evaluate(relax_hot(task).permutation)
+    assert hot < 1.02 * soft  # both are negative: the objective is made large
+    # The least of all searches, which would not find it by itself.
+    found = quadratic_assignment(a, b, options={"maximize": True, "rng": 0, "quality": "standard", "starts": 1})
+    assert found.fun >= -hot
 
 
 def test_starting_points_of_a_relaxation():

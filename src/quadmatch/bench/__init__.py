@@ -13,6 +13,7 @@ SOLVERS = {
     "qaplib": "quadmatch.bench.qaplib",
     "graphs": "quadmatch.bench.graphs",
     "batch": "quadmatch.bench.batch",
+    "first_call": "quadmatch.bench.first_call",
     "scaling": "quadmatch.bench.scaling",
 }
 IMAGES = {

@@ -41,11 +41,16 @@ def measure_peak(module: str, *arguments: str) -> float:
 
     That module prints them as JSON: see `report_peak`.
     """
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", module, *arguments], check=True, capture_output=True, text=True, env=environment
-    )
-    return float(json.loads(done.stdout.splitlines()[-1])["peak_bytes"])
+    return float(run_module(module, *arguments)["peak_bytes"])
+
+
+def run_module(module: str, *arguments: str, **environment: str) -> dict[str, Any]:
+    """What `python -m module arguments` prints as JSON in its last line; it computes with one thread."""
+    variables = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"} | environment
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=variables)
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return said
 
 
 def report_peak(function: Callable[[], object]) -> None:

@@ -21,7 +21,7 @@ WORK = 1e9  # bound on steps × n² of all usual starts: the search of very larg
 RELAXATION = 5e-9  # seconds × n⁻³ that a round of relaxation may take
 LARGE = 1000  # nodes above which "auto" relaxes in fewer rounds: all take no longer than 30 at this size
 SOFT_STARTS = 6  # further soft relaxations where the first beat the hard one
-TEMPERATURE = 0.5  # of soft relaxations, relative to the spread of the gradient
+TEMPERATURE, HOT = 0.5, 1.0  # of soft relaxations, relative to the spread of the gradient
 MANY = 300  # nodes above which there are fewer of them, and none from about 735
 
 
@@ -80,6 +80,15 @@ def relax(task: Task, soft: bool, start: str | Matrix, rounds: int | None = None
     return Answer(*found)
 
 
+def relax_hot(task: Task) -> Answer:
+    """From the middle with very soft steps, then hard ones, as `match_graphs` does: best for large noisy copies."""
+    from quadmatch.solvers.search.relaxation import relax_pair
+
+    deadline = (time.perf_counter() + task.deadline) / 2
+    graphs = task.source.astype(float), task.target.astype(float)
+    return Answer(*relax_pair(*graphs, -task.linear, -0.5, HOT, False, deadline))
+
+
 def solve_faq(task: Task) -> Answer:
     """scipy's method of the same name."""
     return relax(task, False, task.settings.P0)
@@ -124,19 +133,21 @@ def solve_any(task: Task) -> Answer:
     most = settings.maxiter if n <= LARGE else min(settings.maxiter, max(3, int(30 * (LARGE / n) ** 3)))
     given: list[Answer] = []
 
-    def add(soft: bool, start: str | Matrix) -> None:
+    def add(relaxation: Callable[..., Answer], *rest: Any, **options: Any) -> None:
         if time.perf_counter() + RELAXATION * n**3 < task.deadline:
-            given.append(relax(task, soft, start, most, part=0.5))
+            given.append(relaxation(task, *rest, **options))
 
     if n > FEW:
-        add(False, "barycenter")
+        limits: Any = {"rounds": most, "part": 0.5}
+        add(relax, False, "barycenter", **limits)
         if not isinstance(settings.P0, str) or settings.P0 == "randomized":
-            add(False, settings.P0)
+            add(relax, False, settings.P0, **limits)
         if settings.quality != "fast" and n**3 < WORK:
-            add(True, "barycenter")
+            add(relax, True, "barycenter", **limits)
             if len(given) > 1 and task.choose(given) is given[-1].permutation:
-                for _ in range(int(SOFT_STARTS * min(1, (MANY / n) ** 2))):
-                    add(True, "randomized")
+                add(relax_hot)
+                for _ in range(1, int(SOFT_STARTS * min(1, (MANY / n) ** 2))):
+                    add(relax, True, "randomized", **limits)
     found = search(task, given)
     return Answer(found.permutation, given[0].rounds if given else 0, found.steps)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,6 @@ from quadmatch.graphs.edge_lists import advise_on_edges
 from quadmatch.graphs.labels import Labels, collect_labels
 
 Matrix = NDArray[Any] | Tensor
-
-LARGEST = 1e100
-"""Beyond that, squares of squares leave the range of double precision."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,13 @@ class Inputs:
     labels: Labels
     """Names of nodes, where there are some."""
 
+    @cached_property
+    def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Nodes of the source and of the target of each pair."""
+        sides = self.sources, self.targets
+        n, m = (np.fromiter(map(len, side), np.int64, len(side)) for side in sides)
+        return n, m
+
 
 def read_inputs(a: Any, b: Any, unary: Any) -> Inputs:
     """Both graphs, or both lists of graphs, and their node similarities, checked."""
@@ -51,18 +57,21 @@ def read_inputs(a: Any, b: Any, unary: Any) -> Inputs:
         raise ValueError(f"a and b must be lists of one length; got {len(sources)} and {len(targets)} graphs")
     if unaries is not None and len(unaries) != len(sources):
         raise ValueError(f"unary must have one matrix a pair, {len(sources)}; got {len(unaries)}")
-    labels = collect_labels(sources, targets)
     indices = [None] if single else range(len(sources))
-    # Most inputs are arrays without any fault, and there may be many.
-    sources, targets = (
-        graphs if _are_square_arrays(graphs) else [_read_graph(one, _name(side, k)) for k, one in zip(indices, graphs)]
-        for side, graphs in (("a", sources), ("b", targets))
-    )
+    labels: Labels = {}
+    # Most graphs are arrays without any fault, and there may be many.
+    if not (plain := _are_square_arrays([*sources, *targets])):
+        labels = collect_labels(sources, targets)
+        sources, targets = (
+            [_read_graph(one, _name(side, k)) for k, one in zip(indices, graphs)]
+            for side, graphs in (("a", sources), ("b", targets))
+        )
     if unaries is not None:
         sizes = [(len(x), len(y)) for x, y in zip(sources, targets)]
         unaries = [_read_unary(one, size, _name("unary", k)) for k, one, size in zip(indices, unaries, sizes)]
     matrices = [*sources, *targets, *(unaries or ())]
-    return Inputs(sources, targets, unaries, single, _find_device(matrices), _find_kind(matrices), labels)
+    device = None if plain and unaries is None else _find_device(matrices)
+    return Inputs(sources, targets, unaries, single, device, _find_kind(matrices), labels)
 
 
 def is_list(value: Any) -> bool:
@@ -106,10 +115,10 @@ def to_matrix(value: Any, name: str) -> Matrix:
 
 def _are_square_arrays(values: list[Any]) -> bool:
     """Whether nothing has to be done to any of them; kinds and formats are few, so that it is quick."""
-    if {type(value) for value in values} != {np.ndarray}:
+    if set(map(type, values)) != {np.ndarray}:
         return False
-    known = all(kind.kind in "fiub" and kind.itemsize <= 8 for kind in {value.dtype for value in values})
-    return known and all(len(shape) == 2 and shape[0] == shape[1] for shape in {value.shape for value in values})
+    known = all(kind.kind in "fiub" and kind.itemsize <= 8 for kind in set(map(attrgetter("dtype"), values)))
+    return known and all(len(shape) == 2 and shape[0] == shape[1] for shape in set(map(attrgetter("shape"), values)))
 
 
 def _read_graph(value: Any, name: str) -> Matrix:
@@ -163,8 +172,6 @@ def _describe(value: Any) -> str:
 
 
 def _find_device(matrices: Sequence[Matrix]) -> torch.device | None:
-    if {type(matrix) for matrix in matrices} == {np.ndarray}:  # Asked first, as it is quick.
-        return None
     devices = {matrix.device for matrix in matrices if not isinstance(matrix, np.ndarray)}
     if len(devices) > 1:
         raise ValueError(f"all tensors must be on one device; got {', '.join(sorted(map(str, devices)))}")
@@ -177,7 +184,7 @@ def _find_device(matrices: Sequence[Matrix]) -> torch.device | None:
 def _find_kind(matrices: Sequence[Matrix]) -> torch.dtype:
     """The widest floating-point format given, at least single; numpy's whole numbers count as double."""
     found = None
-    for kind in {matrix.dtype for matrix in matrices}:
+    for kind in set(map(attrgetter("dtype"), matrices)):
         wide = kind == torch.float64 or (isinstance(kind, np.dtype) and (kind.kind != "f" or kind.itemsize > 4))
         found = torch.float64 if wide or found == torch.float64 else torch.float32
     return found or torch.float64
@@ -188,13 +195,3 @@ def to_float64(matrix: Matrix) -> NDArray[np.float64]:
     if isinstance(matrix, Tensor):
         return matrix.detach().to("cpu", torch.float64).numpy()
     return np.ascontiguousarray(matrix, dtype=np.float64)
-
-
-def check_numbers(flat: NDArray[np.float64], lengths: NDArray[np.int64], name: Callable[[int], str]) -> None:
-    """All matrices, laid end to end, hold finite numbers that can be squared."""
-    if not flat.size or (flat.max() <= LARGEST and flat.min() >= -LARGEST):
-        return
-    bad = int(np.flatnonzero(~(np.abs(flat) <= LARGEST))[0])
-    which = int(np.searchsorted(np.cumsum(lengths), bad, side="right"))
-    needs = "finite" if not np.isfinite(flat[bad]) else f"at most {LARGEST:g} in size"
-    raise ValueError(f"{name(which)} must be {needs}; got {flat[bad]}")

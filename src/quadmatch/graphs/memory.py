@@ -17,7 +17,7 @@ LITTLE = 2**26
 
 def estimate_memory(inputs: Inputs) -> int:
     """Bytes that the search will need beside what the caller holds already."""
-    n, m = (np.fromiter(map(len, side), np.int64, len(side)) for side in (inputs.sources, inputs.targets))
+    n, m = inputs.sizes
     copies = int((n * n + m * m + n * m * (2 if inputs.unaries is not None else 1)).sum())
     place = int((n * m).argmax())
     return 8 * (copies + (ALIKE if _look_alike(inputs, place) else SEARCHED) * int(n[place] * m[place]))

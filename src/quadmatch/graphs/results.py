@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,14 +13,16 @@ import torch
 from numpy.typing import NDArray
 
 from quadmatch.graphs.edge_lists import advise_on_edges
-from quadmatch.graphs.inputs import Inputs, Matrix, check_numbers, to_float64
+from quadmatch.graphs.inputs import Inputs, Matrix, to_float64
 from quadmatch.graphs.memory import check_memory
 from quadmatch.graphs.progress import tell_progress
 from quadmatch.result import Array, MatchResult
 from quadmatch.solvers.search.pairs import Pairs, lay_end_to_end, weigh_pairs
 from quadmatch.solvers.search.strategy import Found, search
-from quadmatch.solvers.search.units import Units, scale_pairs
+from quadmatch.solvers.search.units import Peaks, Units, find_peaks, scale_pairs
 
+LARGEST = 1e100
+"""Beyond that, squares of squares leave the range of double precision."""
 CORNER = 24
 """Nodes of the part that is matched first where time is limited: more than those for which all is one loop."""
 
@@ -62,14 +65,15 @@ def lay_out(inputs: Inputs, weight: float | None, threshold: float = 0.0) -> Lay
     """The pairs, checked, scaled and weighted."""
     left, right = (_unwrap(inputs, side) for side in (inputs.sources, inputs.targets))
     linears = None if inputs.unaries is None else _unwrap(inputs, inputs.unaries)
-    turned = np.array([len(a) > len(b) for a, b in zip(left, right)], dtype=bool)
+    turned = np.greater(*inputs.sizes)
     for index in np.flatnonzero(turned):
         left[index], right[index] = right[index], left[index]
     if linears is not None:
         linears = [one.T if turn else one for one, turn in zip(linears, turned)]
     pairs = lay_end_to_end(left, right, linears)
-    _check(pairs, inputs, turned)
-    units = scale_pairs(pairs, together=weight is not None)
+    peaks = find_peaks(pairs)
+    _check(pairs, peaks, inputs, turned)
+    units = scale_pairs(pairs, peaks, together=weight is not None)
     pairs.weights[:] = 1.0 if weight is None else weight
     if linears is not None:
         weigh_pairs(pairs, weight is None, threshold)
@@ -83,7 +87,7 @@ def _unwrap(inputs: Inputs, matrices: list[Any]) -> list[NDArray[Any]]:
     return [to_float64(one) if isinstance(one, torch.Tensor) else one for one in matrices]
 
 
-def _check(pairs: Pairs, inputs: Inputs, turned: NDArray[np.bool_]) -> None:
+def _check(pairs: Pairs, peaks: Peaks, inputs: Inputs, turned: NDArray[np.bool_]) -> None:
     """Finite numbers and no self loops; the matrix that has another is named as the caller knows it."""
 
     def name(side: str, index: int) -> str:
@@ -92,8 +96,8 @@ def _check(pairs: Pairs, inputs: Inputs, turned: NDArray[np.bool_]) -> None:
 
     small, large = pairs.sizes.T
     places = _locate_diagonals(small)
-    for flat, size, side in ((pairs.sources, small, "a"), (pairs.targets, large, "b")):
-        check_numbers(flat, size**2, partial(name, side))
+    for flat, peak, size, side in zip(pairs[2:4], peaks, (small, large), "ab"):
+        _check_numbers(flat, peak, partial(name, side))
         if side == "b" and not (small == large).all():
             places = _locate_diagonals(large)
         diagonal = flat[places]
@@ -107,7 +111,17 @@ def _check(pairs: Pairs, inputs: Inputs, turned: NDArray[np.bool_]) -> None:
                 "What a node is like by itself belongs in unary; quadratic_assignment takes a diagonal"
                 f"{advice if size[index] == 2 else ''}"
             )
-    check_numbers(pairs.linears, small * large, partial(name, "unary"))
+    _check_numbers(pairs.linears, peaks.linears, partial(name, "unary"))
+
+
+def _check_numbers(flat: NDArray[np.float64], peaks: NDArray[np.float64], name: Callable[[int], str]) -> None:
+    """All matrices, laid end to end, hold finite numbers that can be squared; a peak is the largest of a matrix."""
+    if (peaks <= LARGEST).all():
+        return
+    bad = int(np.flatnonzero(~(np.abs(flat) <= LARGEST))[0])
+    which = int(np.flatnonzero(~(peaks <= LARGEST))[0])
+    needs = "finite" if not np.isfinite(flat[bad]) else f"at most {LARGEST:g} in size"
+    raise ValueError(f"{name(which)} must be {needs}; got {flat[bad]}")
 
 
 def _locate_diagonals(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -120,28 +134,18 @@ def _locate_diagonals(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 def split_results(inputs: Inputs, layout: Layout, found: Found) -> list[MatchResult]:
     """One result a pair: views of a few large arrays, as making some for each pair would cost more than matching."""
     pairs, turned, units = layout
-    owner, node, partner, scores = _list_matches(pairs, found, turned)
-    small, large = pairs.sizes.T
-    rows, columns = np.where(turned, large, small), np.where(turned, small, large)
-    entries = rows * columns
-    ends = np.cumsum(entries)
-    assignments = np.zeros(int(entries.sum()))
-    assignments[(ends - entries)[owner] + node * columns[owner] + partner] = 1
+    owner, node, partner, fit = _list_matches(pairs, found, turned)
     # One conversion for all pairs; from here on there are only views.
-    all_matches, all_scores, all_assignments = (
-        _convert(inputs, array) for array in (np.stack((node, partner), 1), scores, assignments)
-    )
-    counts = np.bincount(owner, minlength=len(small))
+    matches, scores = (_convert(inputs, array) for array in (np.stack((node, partner), 1), fit))
+    ends = np.cumsum(np.bincount(owner, minlength=len(turned))).tolist()
     objectives = (found.objectives * units.restore(pairs)).tolist()
     numbers = objectives, found.steps.tolist(), found.converged.tolist()
-    shapes = zip(rows.tolist(), columns.tolist())
-    every = zip(np.cumsum(counts).tolist(), ends.tolist(), shapes, *numbers, inputs.sources, inputs.targets)
-    results, last, before = [], 0, 0
-    for end, after, shape, *others in every:
-        assignment = all_assignments[before:after].reshape(shape)
-        results.append(MatchResult(all_matches[last:end], all_scores[last:end], assignment, *others))
-        last, before = end, after
-    return results
+    shapes = zip(*(size.tolist() for size in inputs.sizes))
+    every = zip((0, *ends), ends, shapes, *numbers, inputs.sources, inputs.targets)
+    return [
+        MatchResult(matches[begin:end], scores[begin:end], shape, objective, steps, converged, source, target)
+        for begin, end, shape, objective, steps, converged, source, target in every
+    ]
 
 
 def _list_matches(pairs: Pairs, found: Found, turned: NDArray[np.bool_]) -> tuple[NDArray[Any], ...]:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from quadmatch.solvers.linear.projection import project
 from quadmatch.solvers.linear.scaling import FAR, Sides, scale_linear, scale_log
-from quadmatch.solvers.linear.sinkhorn import sinkhorn
+from quadmatch.solvers.linear.sinkhorn import scale_compiled, sinkhorn
 
 
 def draw(seed: int, *shape: int, kind: torch.dtype = torch.float64) -> Tensor:
@@ -126,8 +126,12 @@ def test_slack_on_padding_is_never_read(temperature: float) -> None:
     mask = torch.ones(2, 3, 4, dtype=torch.bool)
     mask[1, 2:] = mask[1, :, 2:] = False
     scores, (rows, columns) = draw(15, 2, 3, 4), draw_slacks(16, 2, 3, 4)
-    expected = sinkhorn(scores, mask, temperature=temperature, slack=(rows, columns))
-    rows, columns = (one.where(mask.any(axis), torch.nan).requires_grad_() for one, axis in ((rows, 2), (columns, 1)))
+    given = rows.clone().requires_grad_(), columns.clone().requires_grad_()
+    expected = sinkhorn(scores, mask, temperature=temperature, slack=given)
+    rows, columns = (one.where(mask.any(axis), torch.nan) for one, axis in ((rows, 2), (columns, 1)))
+    free = sinkhorn(scores, mask, temperature=temperature, slack=(rows, columns))
+    torch.testing.assert_close(free, expected.detach())
+    rows, columns = rows.requires_grad_(), columns.requires_grad_()
     soft = sinkhorn(scores, mask, temperature=temperature, slack=(rows, columns))
     assert torch.equal(soft, expected)
     for gradient, axis in zip(torch.autograd.grad(soft.square().sum(), (rows, columns)), (2, 1), strict=True):
@@ -161,7 +165,7 @@ def test_single_precision_loses_nothing_at_low_temperature(temperature: float, s
 
 
 @given(st.integers(0, 99), st.booleans(), st.booleans(), st.integers(1, 7))
-def test_both_loops_are_the_same_algorithm(seed: int, padded: bool, slack: bool, iterations: int) -> None:
+def test_all_loops_are_the_same_algorithm(seed: int, padded: bool, slack: bool, iterations: int) -> None:
     rows, columns = torch.ones(3, 5, 1, dtype=torch.bool), torch.ones(3, 1, 6, dtype=torch.bool)
     if padded:
         rows[1, 2:] = False
@@ -175,6 +179,17 @@ def test_both_loops_are_the_same_algorithm(seed: int, padded: bool, slack: bool,
         linear = scale_linear(logits.exp().where(mask, 0), sides, iterations, tolerance)
         logarithmic = scale_log(logits.where(mask, FAR), sides, iterations, tolerance)
         torch.testing.assert_close(linear, logarithmic, atol=1e-12, rtol=1e-9)
+    compiled = scale_compiled(logits.exp().where(mask, 0), sides, iterations)
+    torch.testing.assert_close(compiled, scale_linear(logits.exp().where(mask, 0), sides, iterations, 0.0))
+
+
+def test_who_asks_for_no_gradient_gets_the_same() -> None:
+    scores, slack = draw(0, 3, 5, 6), draw(1, 3)
+    for options in ({}, {"slack": slack}):
+        learned = sinkhorn(scores.clone().requires_grad_(), **options)
+        assert learned.requires_grad
+        torch.testing.assert_close(sinkhorn(scores, **options), learned.detach())
+    assert sinkhorn(scores, slack=slack.clone().requires_grad_()).requires_grad
 
 
 @pytest.mark.parametrize("scale", [1e3, 1e8, 1e30, 3e38])

@@ -19,6 +19,8 @@ LINEAR_RANGE = {torch.float32: 30.0, torch.float64: 300.0}
 LEAST = -1e9
 """Least logit, relative to the largest of its pair: far below what could matter, potentials exact to 1e-7."""
 
+SMALL = 20 * 20
+"""Entries of a pair up to which one compiled loop is faster than a library's products."""
 
 Slack = float | Float[Tensor, ""] | Float[Tensor, " B"] | tuple[Float[Tensor, "B N"], Float[Tensor, "B M"]]
 """For all pairs, one a pair, or one a node: rows, then columns."""
@@ -66,10 +68,37 @@ def sinkhorn(
     between = None if slacks is None else _scale_slack(slacks, rows, columns, peak.to(work), temperature)
     sides = Sides(rows, columns, between, None if slacks is not None else _find_surplus(logits, rows, columns))
     if spread <= LINEAR_RANGE[work]:
-        return scale_linear(logits.exp(), sides, iterations, tolerance).to(scores.dtype)
+        kernel = logits.exp()
+        if tolerance or not _is_small(kernel, between):
+            return scale_linear(kernel, sides, iterations, tolerance).to(scores.dtype)
+        return scale_compiled(kernel, sides, iterations).to(scores.dtype)
     logits = logits.clamp(min=LEAST)
     logits = logits if mask is None else logits.where(mask, FAR)
     return scale_log(logits, sides, iterations, tolerance).to(scores.dtype)
+
+
+def _is_small(kernel: Tensor, slack: tuple[Tensor, Tensor] | None) -> bool:
+    """Whether the compiled loop is faster, and allowed: it knows no gradients."""
+    learned = kernel.requires_grad or (slack is not None and (slack[0].requires_grad or slack[1].requires_grad))
+    return not (learned or torch.compiler.is_compiling()) and kernel.is_cpu and kernel.shape[1:].numel() <= SMALL
+
+
+def scale_compiled(kernel: Tensor, sides: Sides, iterations: int) -> Tensor:
+    """As `scale_linear`, by one call of a compiled loop."""
+    from quadmatch.solvers.linear.scaling_loop import scale_batch
+
+    batch, n, m = kernel.shape
+    wide, all_real = kernel.to(torch.float64, copy=True), kernel.new_ones(1, dtype=torch.bool)
+    rows, columns = (
+        (all_real if real is None else real.flatten(1)).expand(batch, size).contiguous().numpy()
+        for real, size in ((sides.rows, n), (sides.columns, m))
+    )
+    slack = [wide.new_empty(batch, size) for size in (n, m)]
+    if sides.slack is not None:
+        slack = [one.double().exp().flatten(1).expand_as(room).contiguous() for one, room in zip(sides.slack, slack)]
+    left, right = (one.numpy() for one in slack)
+    scale_batch(wide.numpy(), rows, columns, left, right, sides.slack is not None, iterations)
+    return wide
 
 
 def _read_slack(slack: Slack, scores: Tensor) -> tuple[Tensor, Tensor]:

@@ -36,25 +36,41 @@ class Units(NamedTuple):
             return 1 / (np.ldexp(pairs.weights, -2 * self.edges) + np.ldexp(1 - pairs.weights, -self.linears))
 
 
-def scale_pairs(pairs: Pairs, together: bool) -> Units:
+class Peaks(NamedTuple):
+    """The largest size of a number in each matrix of each pair; zero of one without numbers."""
+
+    sources: Vector
+    targets: Vector
+    linears: Vector
+
+
+def find_peaks(pairs: Pairs) -> Peaks:
+    """What the sizes of all numbers are at most; not a number where one is not."""
+    return Peaks(*(_find_largest(flat, length) for flat, length in zip(pairs[2:5], _measure_lengths(pairs))))
+
+
+def _measure_lengths(pairs: Pairs) -> tuple[Index, Index, Index]:
+    """How many numbers each matrix has."""
+    small, large = pairs.sizes.T
+    return small**2, large**2, small * large if len(pairs.linears) else 0 * small
+
+
+def scale_pairs(pairs: Pairs, peaks: Peaks, together: bool) -> Units:
     """Divide edges, and similarities, so that the largest of a pair are about one; in place.
 
     `together` keeps the ratio of squared edges to similarities: a weight then means the same as before.
     """
-    small, large = pairs.sizes.T
-    lengths = small**2, large**2, small * large if len(pairs.linears) else 0 * small
-    peaks = [_find_peaks(flat, length) for flat, length in zip(pairs[2:5], lengths)]
     edges, linears = find_exponents(np.maximum(*peaks[:2])), find_exponents(peaks[2])
     if together and len(pairs.linears):
         edges = np.where(peaks[2] > 0, np.maximum(edges, (linears + 1) // 2), edges)
         linears = 2 * edges
-    for flat, exponents, length in zip(pairs[2:5], (edges, edges, linears), lengths):
+    for flat, exponents, length in zip(pairs[2:5], (edges, edges, linears), _measure_lengths(pairs)):
         if exponents.any() and len(flat):
             np.ldexp(flat, np.repeat(-exponents, length), out=flat)
     return Units(edges, linears)
 
 
-def _find_peaks(flat: Vector, lengths: Index) -> Vector:
+def _find_largest(flat: Vector, lengths: Index) -> Vector:
     """The largest size of a number in each of the parts of a vector; zero of a part without numbers."""
     peaks, there = np.zeros(len(lengths)), lengths > 0
     if there.any():

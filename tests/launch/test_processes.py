@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
 import torch
 from live_processes import lives
+from ray_cluster import find_free_ports
 from same_runs import assert_same
 from tiny_experiment import tiny_experiment, write_experiment, write_tiny
 from typer.testing import CliRunner
@@ -21,6 +23,7 @@ from typer.testing import CliRunner
 from quadmatch.cli import app
 from quadmatch.experiments.build import build_matcher
 from quadmatch.experiments.reading import read_experiment
+from quadmatch.launch.group import Group
 from quadmatch.models.checkpoints import list_checkpoints, load_checkpoint, read_state
 from quadmatch.models.runs import read_run
 from quadmatch.training.fit import fit
@@ -104,6 +107,18 @@ def alone(plain, tmp_path_factory) -> Path:
     before, after = build_matcher(experiment).state_dict(), load_checkpoint(folder, STEPS).model
     assert any((before[name] - value).abs().max() > 1e-4 for name, value in after.items())
     return folder
+
+
+def test_one_launched_process_trains_the_same_bits(plain, alone, tmp_path, monkeypatch) -> None:
+    (port,) = find_free_ports(1)
+    given = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("quadmatch.launch.group.Group", joined := Mock(wraps=Group))
+    output = run_here(["train", plain, "--out", tmp_path / "run", "--no-board"])
+    assert f"{tmp_path / 'run'}: {STEPS} steps in" in output, output
+    assert joined.call_count == 1
+    assert_same(tmp_path / "run", alone)
 
 
 def assert_alike(run: Path, other: Path) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
-from contextlib import ExitStack
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
@@ -28,10 +31,54 @@ SETTINGS = {
     "RAY_enable_metrics_collection": "0",
 }
 """Variables that Ray reads when it is imported; its processes inherit them."""
-STARTS = 3
-"""Ray gives its own processes thirty seconds, and no variable gives them more."""
+PORTS = "metrics_agent_port", "metrics_export_port", "runtime_env_agent_port", "dashboard_agent_listen_port"
+"""Of a machine's helpers. Ray tells the machine all of them but the last, for which it reads a file."""
+PATIENCE = 300
+"""Seconds until a machine of a cluster must have appeared."""
 STORE = 80 * 2**20
 """Bytes of a machine's object store; Ray allows no less than 75 MB."""
+
+
+@contextmanager
+def be_patient() -> Iterator[None]:
+    """Within, a Ray that is started here gets the time it needs: Ray gives it seconds, and no variable gives it more.
+
+    A machine's helpers have fifteen seconds to write down which ports they took, else the machine ends itself. Ports
+    that are chosen and written down before are not waited for. The machine has thirty seconds to appear.
+    """
+    from ray._private import services
+    from ray._private.node import Node
+    from ray._raylet import DASHBOARD_AGENT_LISTEN_PORT_NAME, persist_port
+
+    start, find = Node.start_raylet, services.get_node
+
+    def start_with_ports(node: Any, *arguments: Any) -> None:
+        ports = find_free_ports(len(PORTS))
+        for name, port in zip(PORTS, ports, strict=True):
+            setattr(node._ray_params, name, port)
+        persist_port(node._session_dir, node._node_id, DASHBOARD_AGENT_LISTEN_PORT_NAME, ports[-1])
+        start(node, *arguments)
+
+    def await_machine(address: str, name: str) -> Any:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                return find(address, name)
+            except RuntimeError:  # It is not there yet.
+                time.sleep(0.2)
+        return find(address, name)
+
+    with patch.object(Node, "start_raylet", start_with_ports), patch.object(services, "get_node", await_machine):
+        yield
+
+
+def find_free_ports(count: int) -> list[int]:
+    """Different ports that nobody has."""
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in held:
+            one.bind(("", 0))
+        return [one.getsockname()[1] for one in held]
 
 
 class Shared:
@@ -54,7 +101,7 @@ class Shared:
             self.nodes = Cluster()
             self.stack.callback(self.nodes.shutdown)
             try:
-                self.add(include_dashboard=False, include_log_monitor=False)
+                self.add(include_dashboard=False, include_log_monitor=False, no_monitor=True)
                 self.add()
             except BaseException:
                 self.end()
@@ -63,14 +110,8 @@ class Shared:
 
     def add(self, **options: object) -> None:
         """A machine with one processor more."""
-        for left in reversed(range(STARTS)):
-            try:
-                with patch.dict(os.environ, self.variables):
-                    self.nodes.add_node(num_cpus=1, object_store_memory=STORE, **options)
-                return
-            except Exception as error:  # Ray raises nothing narrower.
-                if not left or "timed out" not in str(error):
-                    raise
+        with patch.dict(os.environ, self.variables), be_patient():
+            self.nodes.add_node(num_cpus=1, object_store_memory=STORE, **options)
 
     def end(self) -> None:
         """End the cluster; who asks again gets a new one."""

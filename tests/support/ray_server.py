@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ray_cluster import find_free_ports
 from web_server import build_quick_app
 
 
@@ -17,9 +17,7 @@ def start_ray(address: str) -> Iterator[str]:
 
     from quadmatch.launch.serve import deploy
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = find_free_ports(1)
     ray.init(address=address, log_to_driver=False, configure_logging=False)
     try:
         # One door for both machines: they are this one, and a port is there once.

@@ -17,8 +17,8 @@ from quadmatch.matcher import Matcher
 from quadmatch.own_images.answer import Settings
 from quadmatch.own_images.engine import Engine, Lines, Report, Work, record_precision
 from quadmatch.own_images.groups import match_group
-from quadmatch.own_images.kept import Ready, Uses, measure, prepare_picture
-from quadmatch.own_images.pair_lists import Named, Row
+from quadmatch.own_images.kept import Ready, Uses, measure, prepare_view
+from quadmatch.own_images.pair_lists import Row, View
 from quadmatch.own_images.places import Folder, hide_secrets
 
 AHEAD = 2
@@ -36,14 +36,14 @@ class Desk:
         """The number format, which all workers must have in common."""
         return self.settings.precision
 
-    def prepare(self, named: Named) -> tuple[Ready | str, int | None]:
+    def prepare(self, view: View) -> tuple[Ready | str, int | None]:
         """A picture with its features, or what is wrong with it; and its bytes, if nothing is."""
-        ready = prepare_picture(self.matcher, named, self.folder, self.settings.detect)
+        ready = prepare_view(self.matcher, view, self.folder, self.settings.detect)
         return ready, None if isinstance(ready, str) else measure(ready)
 
-    def match(self, group: Sequence[Row], names: Sequence[Named], *pictures: Ready | str) -> tuple[None, Lines]:
+    def match(self, group: Sequence[Row], views: Sequence[View], *pictures: Ready | str) -> tuple[None, Lines]:
         """The lines of a group, whose pictures were prepared."""
-        ready = dict(zip(names, pictures))
+        ready = dict(zip(views, pictures))
         return None, match_group(self.matcher, ready.__getitem__, group, self.settings)
 
 
@@ -64,15 +64,15 @@ class Schedule:
     def __init__(self, workers: Workers, work: Work, report: Report) -> None:
         self.workers, self.work, self.report, self.groups = workers, work, report, work.groups
         self.uses = Uses(row for group in work.groups for row in group)
-        self.kept: dict[Named, Any] = {}
+        self.kept: dict[View, Any] = {}
         """References of pictures that were prepared."""
-        self.sizes: dict[Named, int] = {}
-        self.asked: dict[Named, set[int]] = {}
+        self.sizes: dict[View, int] = {}
+        self.asked: dict[View, set[int]] = {}
         """Pictures to prepare, each with the groups that wait for it."""
-        self.pictures: deque[Named] = deque()
+        self.pictures: deque[View] = deque()
         self.ready: deque[int] = deque()
         """Groups all of whose pictures are prepared."""
-        self.names: dict[int, list[Named]] = {}
+        self.views: dict[int, list[View]] = {}
         self.done: dict[int, Lines] = {}
 
     def run(self) -> Iterator[Lines]:
@@ -91,22 +91,22 @@ class Schedule:
                 if done := self.workers.wait():
                     self._take(done)
             yield self.done.pop(number)
-            del self.names[number]
+            del self.views[number]
             self._release(group[-1].number, self.groups[begun - 1][-1].number)
 
     def _begin(self, number: int) -> None:
         """Take note of what a group needs."""
-        pictures = (named for row in self.groups[number] for named in (row.a, row.b))
-        self.names[number] = list(dict.fromkeys(pictures))
+        views = (view for row in self.groups[number] for view in row.views)
+        self.views[number] = list(dict.fromkeys(views))
         self._check(number)
 
     def _check(self, number: int) -> None:
         """Ask for the pictures that a group lacks; one that lacks none is ready."""
-        missing = [named for named in self.names[number] if named not in self.kept]
-        for named in missing:
-            if named not in self.asked:
-                self.pictures.append(named)
-            self.asked.setdefault(named, set()).add(number)
+        missing = [view for view in self.views[number] if view not in self.kept]
+        for view in missing:
+            if view not in self.asked:
+                self.pictures.append(view)
+            self.asked.setdefault(view, set()).add(number)
         if not missing:
             self.ready.append(number)
 
@@ -114,15 +114,15 @@ class Schedule:
         """Jobs for who is idle: to match what can be matched, else to prepare what is needed first."""
         while self.workers.idle and self.ready:
             number = self.ready.popleft()
-            names, group = self.names[number], self.groups[number]
-            if any(named not in self.kept for named in names):
+            views, group = self.views[number], self.groups[number]
+            if any(view not in self.kept for view in views):
                 self._check(number)  # It was lost while the group waited.
                 continue
-            arguments = (group, names, *(self.kept[named] for named in names))
+            arguments = (group, views, *(self.kept[view] for view in views))
             self.workers.give(Job(number, f"rows {group[0].number} to {group[-1].number}", "match", arguments))
         while self.workers.idle and self.pictures:
-            named = self.pictures.popleft()
-            self.workers.give(Job(named, f"the picture {hide_secrets(named[0])}", "prepare", (named,)))
+            view = self.pictures.popleft()
+            self.workers.give(Job(view, f"the picture {hide_secrets(view[0][0])}", "prepare", (view,)))
 
     def _take(self, done: Done) -> None:
         """Keep what was done, and see what it makes possible; what was lost is asked for again."""
@@ -143,13 +143,13 @@ class Schedule:
 
     def _release(self, written: int, begun: int) -> None:
         """Forget what no pair needs that is not written yet, and what does not fit."""
-        for named in self.uses.choose_dropped(written, self.sizes, self.work.memory, begun):
-            del self.kept[named], self.sizes[named]
+        for view in self.uses.choose_dropped(written, self.sizes, self.work.memory, begun):
+            del self.kept[view], self.sizes[view]
 
     def _forget_lost(self, number: int) -> None:
         """Forget pictures of a group that were on a machine which is gone; all of them, where that is not known."""
-        names = [named for named in self.names[number] if named in self.kept]
-        places = self.workers.ray.experimental.get_object_locations([self.kept[named] for named in names])
-        gone = [named for named in names if not places[self.kept[named]]["node_ids"]]
-        for named in gone or names:
-            del self.kept[named], self.sizes[named]
+        views = [view for view in self.views[number] if view in self.kept]
+        places = self.workers.ray.experimental.get_object_locations([self.kept[view] for view in views])
+        gone = [view for view in views if not places[self.kept[view]]["node_ids"]]
+        for view in gone or views:
+            del self.kept[view], self.sizes[view]

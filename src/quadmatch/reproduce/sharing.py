@@ -13,8 +13,8 @@ from quadmatch.experiments.schema import DataSection, FeaturesSection
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.prepared import IMAGES
 from quadmatch.features.store_features import fill_store
-from quadmatch.launch.calls import call_on_ray
-from quadmatch.launch.cluster import Cluster, join_cluster
+from quadmatch.launch.calls import Share, start_callers
+from quadmatch.launch.cluster import Cluster
 from quadmatch.reproduce.items import Settings, Table
 from quadmatch.reproduce.reuse import name_run, read_row
 from quadmatch.reproduce.tables import Step, list_steps, name_turn, reproduce_row
@@ -30,11 +30,11 @@ def share_rows(table: Table, settings: Settings, cluster: Cluster) -> None:
     root = settings.root and settings.root.absolute()
     silent = replace(settings, out=settings.out.absolute(), root=root, say=_say_nothing, cluster=None)
     names = [", ".join(label + name_turn(table, seed) for label, seed in group) for group in groups]
-    with join_cluster(cluster, 0):
-        computed = share_features(table, silent, cluster)
-        settings.say(f"features of {computed} objects computed, each by one worker")
+    needs = list(dict.fromkeys(list_needs(table, silent)))
+    with start_callers(cluster, max(len(groups), SHARES * len(needs))) as share:
+        settings.say(f"features of {share_features(needs, share)} objects computed, each by one worker")
         calls = [(table, group, silent) for group in groups]
-        for number, (place, _) in enumerate(call_on_ray(reproduce_steps, calls, names, cluster), 1):
+        for number, (place, _) in enumerate(share(reproduce_steps, calls, names), 1):
             settings.say(f"{number} of {len(groups)} done: {names[place]}")
 
 
@@ -66,12 +66,11 @@ class Need:
     """Whether objects are also seen in a mirror."""
 
 
-def share_features(table: Table, settings: Settings, cluster: Cluster) -> int:
-    """Compute what the rows need of pictures before several of them would at once; how many objects it took."""
-    needs = list(dict.fromkeys(list_needs(table, settings)))
-    calls = [(need, share) for need in needs for share in range(SHARES)]
-    names = [f"features of the split {need.split}, part {share + 1} of {SHARES}" for need, share in calls]
-    return sum(found for _, found in call_on_ray(fill_share, calls, names, cluster))
+def share_features(needs: Sequence[Need], share: Share) -> int:
+    """Compute what rows need of pictures before several of them would at once; how many objects it took."""
+    calls = [(need, part) for need in needs for part in range(SHARES)]
+    names = [f"features of the split {need.split}, part {part + 1} of {SHARES}" for need, part in calls]
+    return sum(found for _, found in share(fill_share, calls, names))
 
 
 def list_needs(table: Table, settings: Settings) -> Iterator[Need]:
@@ -85,13 +84,13 @@ def list_needs(table: Table, settings: Settings) -> Iterator[Need]:
             yield Need(described, features, data.split, experiment.training.flip)
 
 
-def fill_share(need: Need, share: int) -> int:
-    """Compute a share of the features that are needed and not there; how many.
+def fill_share(need: Need, part: int) -> int:
+    """Compute a part of the features that are needed and not there; how many.
 
     Objects that one process would put through the network together stay together: their last bits depend on it.
     """
     extractor, objects = _load_objects(need)
-    starts = range(share * IMAGES, len(objects), SHARES * IMAGES)
+    starts = range(part * IMAGES, len(objects), SHARES * IMAGES)
     own = [one for start in starts for one in objects[start : start + IMAGES]]
     store = open_store(extractor, FeaturesSection.model_validate_json(need.features).cache)
     before = len(store)

@@ -110,6 +110,33 @@ def test_constraint_off_is_a_plain_head(matcher, extractor) -> None:
     assert not np.allclose(constrained.assignment, expected.assignment, atol=1e-3)
 
 
+class Swapped(nn.Module):
+    """A head that is sure of every node, and wrong about the first two."""
+
+    def forward(self, pair, source, target) -> Matching:
+        soft = torch.full(pair.mask.shape, 0.01).masked_fill(~pair.mask, 0)
+        for row, size in enumerate(pair.source.sizes.tolist()):
+            soft[row, range(size), [1, 0, *range(2, size)][:size]] = 0.9
+        return Matching(soft, soft, pair.source.adjacency, pair.target.adjacency, unconstrained=soft, mutual=soft)
+
+
+def test_local_maps_mend_matches_of_all_nodes_and_no_others(extractor) -> None:
+    plain, bending = (Matcher(extractor, Swapped(), local_maps=doubt).eval() for doubt in (0.0, 0.1))
+    given = PICTURE, POINTS, PICTURE, POINTS
+    wrong, right = [1, 0, *range(2, 9)], list(range(9))
+    assert plain.match(*given).pairs[:, 1].tolist() == wrong
+    for constraint in (True, False):
+        found = bending.match(*given, constraint=constraint)
+        assert found.pairs[:, 1].tolist() == right
+        assert np.allclose(found.scores, found.assignment[tuple(found.pairs.T)])
+        assert found.assignment[0, 0] > found.assignment[0, 1]
+    assert bending.match(*given, partial=True).pairs[:, 1].tolist() == wrong
+    few = bending.match([PICTURE] * 3, [POINTS, POINTS[:2], POINTS[:0]], [PICTURE] * 3, [POINTS, POINTS[:2], POINTS])
+    assert few[0].pairs[:, 1].tolist() == right  # Whatever pairs are beside it.
+    assert np.isfinite(few[1].assignment).all()
+    assert (len(few[1].pairs), len(few[2].pairs)) == (2, 0)
+
+
 def test_matching_leaves_the_mode_as_it_was(matcher) -> None:
     seen = []
     hook = matcher.head.register_forward_hook(lambda module, given, result: seen.append(module.training))

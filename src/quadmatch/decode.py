@@ -103,7 +103,7 @@ def split_results(pairs: GraphPair, matching: Matching, solution: Solution) -> l
             MatchResult(
                 pairs=chosen,
                 scores=soft[chosen[:, 0], chosen[:, 1]],
-                assignment=soft,
+                matrix=soft,
                 objective=float(solution.objective[row]),
                 iterations=int(solution.iterations[row]),
                 converged=bool(solution.converged[row]),

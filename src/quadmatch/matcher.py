@@ -11,11 +11,12 @@ from torch import nn
 
 from quadmatch.datasets.picture import Picture, pair_pictures
 from quadmatch.datasets.turning import AS_GIVEN, list_tries, take_best
-from quadmatch.decode import decode, limit_iterations, split_results
+from quadmatch.decode import LARGE, decode, limit_iterations, split_results
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.prepared import Prepared, Stored, pair_up, prepare
 from quadmatch.features.threads import evaluating
-from quadmatch.graph import PairBatch
+from quadmatch.graph import GraphPair, PairBatch
+from quadmatch.layers.local_maps import EVERYBODY, sharpen
 from quadmatch.layers.quadratic_constraint import QuadraticStep
 from quadmatch.matching import Features, Matching, Solution
 from quadmatch.result import MatchResult
@@ -30,7 +31,8 @@ class Matcher(nn.Module):
     `constraint` is the quadratic constraint behind the head, if the network has one. `decoding` are the
     keywords of `decode` for the discrete constraint; without them permutations are the Hungarian matches.
     `threshold` is the assignment below which a partial match leaves two nodes alone; `construction` joins a
-    user's keypoints to a graph.
+    user's keypoints to a graph. Where `local_maps` is above 0, matches that leave no node alone also follow
+    affine maps that are fitted around every node; it is the `doubt` of `sharpen`.
     """
 
     def __init__(
@@ -42,11 +44,12 @@ class Matcher(nn.Module):
         decoding: Mapping[str, Any] | None = None,
         threshold: float = 0.2,
         construction: str = "delaunay",
+        local_maps: float = 0.0,
     ) -> None:
         super().__init__()
         self.features, self.head = features, head
         self.constraint, self.decoding = constraint, decoding
-        self.threshold, self.construction = threshold, construction
+        self.threshold, self.construction, self.local_maps = threshold, construction, local_maps
 
     def forward(self, stored: Stored, batch: PairBatch) -> Matching:
         """The matching of each pair; `batch` counts objects by their rows in `stored`."""
@@ -61,6 +64,17 @@ class Matcher(nn.Module):
         matching: Matching = self.head(batch.pairs, source, target)
         return matching if self.constraint is None else self.constraint(matching, batch.pairs.mask)
 
+    def settle(
+        self, matching: Matching, pair: GraphPair, *, partial: bool = False, constraint: bool = True
+    ) -> Matching:
+        """The matching as it is used: with the network's quadratic step or without, of all nodes or of some."""
+        used = (matching if constraint else matching.release()).settle(partial=partial)
+        if partial or not self.local_maps or pair.mask.shape[1:].numel() > LARGE:
+            return used
+        least = torch.full_like(used.assignment[:, 0, 0], EVERYBODY)
+        sharp = sharpen(used.assignment, used.assignment, pair, least=least, doubt=self.local_maps)
+        return replace(used, assignment=sharp)
+
     def decode(
         self, matching: Matching, batch: PairBatch, *, partial: bool = False, constraint: bool = True
     ) -> Solution:
@@ -69,10 +83,13 @@ class Matcher(nn.Module):
         In a `partial` match pairs below the threshold are left out at the end too: edges alone, which
         outliers have as well, should not hold a pair that its two nodes speak against.
         """
-        used = (matching if constraint else matching.release()).settle(partial=partial)
-        options: dict[str, Any] = {"iterations": limit_iterations(*batch.pairs.truth.shape[1:])}
+        used = self.settle(matching, batch.pairs, partial=partial, constraint=constraint)
+        return self._decode(used, batch.pairs, partial=partial, constraint=constraint)
+
+    def _decode(self, used: Matching, pair: GraphPair, *, partial: bool, constraint: bool) -> Solution:
+        options: dict[str, Any] = {"iterations": limit_iterations(*pair.truth.shape[1:])}
         options |= UNCONSTRAINED if self.decoding is None or not constraint else self.decoding
-        solution = decode(used, batch.pairs.mask, threshold=self.threshold if partial else None, **options)
+        solution = decode(used, pair.mask, threshold=self.threshold if partial else None, **options)
         if not partial:
             return solution
         return replace(solution, assignment=solution.assignment * (used.assignment >= self.threshold))
@@ -123,7 +140,7 @@ class Matcher(nn.Module):
 
         Where a pair is tried in several ways (`list_tries`), the lowest objective decides.
         """
-        views, tries = list_tries(pictures, source, target, orientation)
+        views, tries = list_tries(pictures, source, target, [orientation] * len(source))
         left, right = [one.source for one in tries], [one.target for one in tries]
         results = self.match_prepared(self.prepare(views), left, right, partial=partial, constraint=constraint)
         return take_best(tries, results)
@@ -166,7 +183,7 @@ class Matcher(nn.Module):
             for stored, pairs in pair_up(prepared, source, target, self.device):
                 matching = self.compare((read or self.features)(*stored), pairs)
                 for found, constraint in zip(results, ways):
-                    solution = self.decode(matching, pairs, partial=partial, constraint=constraint)
-                    used = (matching if constraint else matching.release()).settle(partial=partial)
+                    used = self.settle(matching, pairs.pairs, partial=partial, constraint=constraint)
+                    solution = self._decode(used, pairs.pairs, partial=partial, constraint=constraint)
                     found += split_results(pairs.pairs, used, solution)
         return results

@@ -27,7 +27,7 @@ PICTURES = 8
 def test_a_few_steps_on_frozen_features_beat_what_is_not_trained(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("QUADMATCH_DATA", str(tmp_path / "data"))
     changes = [f"data.root={MIRROR}", f"features.cache={tmp_path / 'cache'}", "features.level=frozen"]
-    changes += ["training.steps=60", "head.options.width=256"]
+    changes += ["training.steps=30", "head.options.width=256"]
     fit(read_experiment("qcdgm1_willow", changes), tmp_path / "run", say=lambda line: None, board=False)
     tested = willow(MIRROR, "test")
     tested = [one for _, group in groupby(tested, lambda one: one.category) for one in list(group)[:PICTURES]]

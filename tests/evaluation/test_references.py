@@ -52,3 +52,14 @@ def test_an_object_that_is_its_own_reference_is_matched_exactly(tiny) -> None:
     assert found.mean.pairs == len(found.counts[own[0].category].right)
     labels = name_keypoints(matcher, own, own[:1], [0], Conditions(split="trainval"), store=store)
     assert (labels[0] == np.argsort(np.argsort(own[0].names))).all()
+
+
+def test_references_vote_as_the_model_is_used(tiny, monkeypatch) -> None:
+    matcher, objects, store = tiny
+    own = [one for one in objects if one.category == objects[0].category]
+    monkeypatch.setattr(matcher, "local_maps", 0.1)
+    monkeypatch.setattr("quadmatch.matcher.sharpen", lambda start, *given, **options: start.flip(2))
+    flipped = name_keypoints(matcher, own[:1], own[1:2], [0], Conditions(split="trainval"), store=store)
+    monkeypatch.undo()
+    plain = name_keypoints(matcher, own[:1], own[1:2], [0], Conditions(split="trainval"), store=store)
+    assert not np.array_equal(flipped[0], plain[0])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from quadmatch.datasets import DATASETS
+from quadmatch.datasets.annotation import Annotation
 from quadmatch.evaluation.evaluate import evaluate
 from quadmatch.evaluation.report import Conditions
 from quadmatch.models.load import load
@@ -36,12 +37,17 @@ def test_a_card_has_the_figure_of_its_record(name: str) -> None:
     assert [one["mean"]["accuracy"] for one in card["figures"]] == [read_record(name)["mean"]["accuracy"]]
 
 
+@pytest.fixture(scope="module")
+def objects() -> list[Annotation]:
+    """Those of the chosen classes, listed once for all models."""
+    return [one for one in DATASETS["pascal-voc"](None, "validation") if one.category in CLASSES]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("QUADMATCH_MIRROR"), reason="QUADMATCH_MIRROR names no folder of archives")
 @pytest.mark.parametrize("name", list_shipped())
-def test_a_shipped_model_gives_the_accuracy_of_its_card(name: str) -> None:
+def test_a_shipped_model_gives_the_accuracy_of_its_card(name: str, objects: list[Annotation]) -> None:
     record = read_record(name)
-    objects = [one for one in DATASETS["pascal-voc"](None, "validation") if one.category in CLASSES]
     conditions = Conditions(split="validation", pairs=record["pairs"])
     found = evaluate(load(name, precision="float32,channels_last,1"), objects, conditions)
     for category, scores in found.classes.items():

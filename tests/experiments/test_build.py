@@ -42,11 +42,12 @@ def test_the_constraint_and_decoding_reach_the_matcher(folder) -> None:
         "constraint.network={ weight = 0.3, temperature = 0.7, step = 'line_search', detach = true, share = 0.2 }"
     ]
     changes += ["constraint.decoding={ weight = 0.2, algorithm = 'released' }", "decoding.threshold=0.45"]
+    changes += ["decoding.local_maps=0.25"]
     matcher = build_matcher(tiny_experiment(folder, changes))
     assert matcher.constraint.solver == {"weight": 0.3, "temperature": 0.7, "step": "line_search", "detach": True}
     assert matcher.constraint.share == 0.2
     assert matcher.decoding == {"weight": 0.2, "algorithm": "released"}
-    assert matcher.threshold == 0.45
+    assert (matcher.threshold, matcher.local_maps) == (0.45, 0.25)
     decoded = build_matcher(tiny_experiment(folder, [*changes, "constraint.learned=false"]))
     assert (decoded.constraint, decoded.decoding) == (None, matcher.decoding)
     without = build_matcher(tiny_experiment(folder, ["constraint=none"]))

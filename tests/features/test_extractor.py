@@ -5,7 +5,7 @@ import pytest
 import torch
 from PIL import Image
 from torch.nn.functional import normalize
-from vgg_scene import SIZE, make_maps, make_scene, make_state
+from vgg_scene import SIZE, make_state
 
 from quadmatch.bench.throughput import measure_extractor
 from quadmatch.datasets.annotation import Annotation, load_crop
@@ -13,21 +13,6 @@ from quadmatch.features.cache import FeatureStore
 from quadmatch.features.levels import EXTRACTORS, build_extractor
 from quadmatch.features.store_features import fill_store, name_entry, read_features
 from quadmatch.features.vgg import STRIDES
-
-
-@pytest.fixture(scope="module")
-def state():
-    return make_state()
-
-
-@pytest.fixture(scope="module")
-def scene():
-    return make_scene()
-
-
-@pytest.fixture(scope="module")
-def maps(state, scene):
-    return make_maps(state, scene[0])
 
 
 def build(level, state, **options):

@@ -3,26 +3,11 @@
 import pytest
 import torch
 from torch.nn.functional import grid_sample, normalize
-from vgg_scene import SIZE, make_maps, make_scene, make_state
+from vgg_scene import SIZE, make_state
 
 from quadmatch.features.local import LocalConvolutions, sample_grid
 from quadmatch.features.readout import read_out, sample, to_cells
 from quadmatch.features.vgg import MEAN, STD, STRIDES, VGG16, normalise_images
-
-
-@pytest.fixture(scope="module")
-def state():
-    return make_state()
-
-
-@pytest.fixture(scope="module")
-def scene():
-    return make_scene()
-
-
-@pytest.fixture(scope="module")
-def maps(state, scene):
-    return make_maps(state, scene[0])
 
 
 def test_network_has_torchvisions_names_and_sizes(maps, state):

@@ -11,6 +11,7 @@ from quadmatch.layers.attention import (
     Attention,
     AttentionLayer,
     GeometricBias,
+    find_room,
     hide_other,
     list_relations,
     relate_nodes,
@@ -34,7 +35,7 @@ def test_attention_is_its_formula_and_does_not_see_padding() -> None:
     packing, bias = pack_graph(graph), GeometricBias(2).double()(graph)
     nodes = torch.randn(2, 5, 8).double()
     for across in (False, True):
-        found = attention(packing.pack(nodes), packing, hide_other(graph) if across else bias, across=across)
+        found = attention(packing.pack(nodes), graph, hide_other(graph, 2) if across else bias, across=across)
         for b, own in enumerate((3, 5)):
             other, count = (1 - b, 8 - own) if across else (b, own)
             query, memory = attention.query(nodes[b, :own]), attention.memory(nodes[other, :count])
@@ -42,7 +43,7 @@ def test_attention_is_its_formula_and_does_not_see_padding() -> None:
             for head in range(2):
                 key, value = memory[:, 4 * head : 4 * head + 4], memory[:, 8 + 4 * head : 12 + 4 * head]
                 scores = query[:, 4 * head : 4 * head + 4] @ key.T / 2
-                scores = scores if across else scores + bias[b, head, :count, :own].T
+                scores = scores if across else scores + bias.view(2, 2, 16, 16)[head, b, :count, :own].T
                 parts.append(scores.softmax(-1) @ value)
             written = attention.output(torch.cat(parts, -1))
             torch.testing.assert_close(packing.spread(found)[b, :own], written)
@@ -50,7 +51,7 @@ def test_attention_is_its_formula_and_does_not_see_padding() -> None:
 
 def test_a_graph_without_nodes_is_attended_to_by_nothing() -> None:
     attention, graph = Attention(8, 2).double(), make_graph(3, 0)
-    found = attention(torch.randn(3, 8).double(), pack_graph(graph), hide_other(graph), across=True)
+    found = attention(torch.randn(3, 8).double(), graph, hide_other(graph, 2), across=True)
     torch.testing.assert_close(found, attention.output.bias.expand(3, 8))
 
 
@@ -68,10 +69,16 @@ def test_relations_are_offsets_distances_and_edges() -> None:
 def test_a_bias_hides_padding() -> None:
     graph = make_graph(5, 2)
     bias = GeometricBias(3).double()(graph)
-    assert bias.shape == (2, 3, 5, 5)
-    assert not bias[1, :, :, :2].softmax(-2)[:, 2:].any()
-    assert (bias[0].abs() < 10).all()
-    assert hide_other(make_graph(3, 3)) is None
+    assert bias.shape == (6, 16, 16)
+    by_head = bias.view(3, 2, 16, 16)
+    assert not by_head[:, 1, :, :2].softmax(-2)[:, 2:].any()
+    assert (by_head[:, 0, :5, :5].abs() < 10).all()
+    hidden = hide_other(graph, 3).view(3, 2, 16) < 0
+    assert hidden.logical_not().sum(-1).tolist() == 3 * [[2, 5]]
+
+
+def test_attention_has_room_for_whole_vectors() -> None:
+    assert [find_room(make_graph(size)) for size in (0, 1, 16, 17)] == [16, 16, 16, 32]
 
 
 def test_what_depends_on_a_graph_alone_is_made_once() -> None:
@@ -125,3 +132,12 @@ def test_a_head_that_knows_of_partners_leaves_a_node_alone_that_nobody_picks() -
     matcher = Matcher(torch.nn.Identity(), torch.nn.Identity(), threshold=0.4)
     assert matcher.decode(matching, whole).assignment.sum() == 2
     assert matcher.decode(matching, whole, partial=True).assignment[0].tolist() == [[1, 0], [0, 0]]
+
+
+def test_the_head_runs_under_autocast() -> None:
+    pair, source, target = random_pair(5, 4)
+    channels = source.join().shape[-1]
+    head = METHODS["attention"](channels=channels, width=16, layers=1, heads=2)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assignment = head(pair.to(torch.float32), source.to(torch.float32), target.to(torch.float32)).assignment
+    torch.testing.assert_close(assignment.float().sum(1), torch.ones(1, 4), atol=0.05, rtol=0)

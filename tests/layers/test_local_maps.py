@@ -114,3 +114,18 @@ def test_graphs_without_nodes_pass() -> None:
     pair, nothing = make_pair(torch.zeros(0, 2), torch.zeros(3, 2)), torch.zeros(1, 0, 3)
     assert sharpen(nothing, nothing, pair, least=limit(1, -6.0)).shape == (1, 0, 3)
     assert measure_gain(nothing, nothing, pair).tolist() == [0.0]
+
+
+def test_the_more_an_assignment_is_doubted_the_more_neighbours_can_overrule_it() -> None:
+    rng = torch.Generator().manual_seed(3)
+    points = 20 + 216 * torch.rand(10, 2, generator=rng)
+    bent = points + 12 * torch.randn(10, 2, generator=rng)
+    pair, swapped = make_pair(points, bent), torch.tensor([0, 1, 7, 3, 4, 5, 6, 2, 8, 9])
+    sure = torch.full((10, 10), 1e-6)
+    sure[torch.arange(10), swapped] = 1.0
+    found = [
+        hungarian(sharpen(sure[None], sure[None], pair, least=limit(1, -60.0), doubt=doubt), pair.mask)[0].argmax(1)
+        for doubt in (1e-6, 0.05)
+    ]
+    assert torch.equal(found[0], swapped)
+    assert torch.equal(found[1], torch.arange(10))

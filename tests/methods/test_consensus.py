@@ -13,7 +13,7 @@ from quadmatch.delaunay import delaunay
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
 from quadmatch.matching import Matching
 from quadmatch.methods import METHODS
-from quadmatch.methods.bending import NODES, bend
+from quadmatch.methods.bending import NODES, bend, choose_first
 from quadmatch.methods.consensus import SHARE, Consensus
 from quadmatch.methods.dot_product import DotProduct
 
@@ -154,6 +154,11 @@ def test_pairs_of_a_batch_are_bent_each_by_itself() -> None:
     assert torch.equal(beside[0], found.assignment[0])
     assert torch.allclose(beside[1], alone[0])
     assert not torch.equal(alone, found.assignment)
+
+
+def test_of_tries_that_differ_by_rounding_the_first_is_taken() -> None:
+    gain = torch.tensor([[1.0, 0.5, 2.0], [1.0 + 1e-12, 0.6, 1.0], [0.2, 0.6, 1.0]], dtype=torch.float64)
+    assert choose_first(gain).tolist() == [0, 1, 0]
 
 
 def test_local_maps_say_nothing_of_few_nodes_and_of_chance() -> None:

@@ -79,8 +79,10 @@ def test_an_exported_model_is_the_run_in_half_the_bytes(run, models) -> None:
     assert again.construction == whole.construction
 
 
-def test_frozen_features_are_not_stored_at_all(tiny, models, tmp_path) -> None:
-    fit(tiny_experiment(tiny, ["training.steps=1"]), tmp_path / "run", say=lambda line: None, board=False)
+@pytest.mark.parametrize("changes", [(), ("constraint=none",)])
+def test_frozen_features_are_not_stored_at_all(tiny, models, tmp_path, changes) -> None:
+    experiment = tiny_experiment(tiny, ["training.steps=1", *changes])
+    fit(experiment, tmp_path / "run", say=lambda line: None, board=False)
     export_model(tmp_path / "run", "frozen", models)
     assert all(key.startswith("head.") for key in load_file(models / "frozen.safetensors"))
     assert np.allclose(match(load("frozen")), match(load(tmp_path / "run")), atol=1e-2)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch.nn import Module
 
 from quadmatch.datasets.photo_pairs import list_photo_pairs
+from quadmatch.matcher import Matcher
 from quadmatch.reproduce.items import Settings
 from quadmatch.reproduce.scores import (
     EDGES,
@@ -21,8 +23,11 @@ from quadmatch.reproduce.scores import (
 from quadmatch.result import MatchResult
 
 
-class NearestPoint:
+class NearestPoint(Matcher):
     """Stands in for a matcher: each point goes to the nearest point of the second picture, with score 0.95."""
+
+    def __init__(self):
+        Module.__init__(self)
 
     def match(self, images_a, points_a, images_b, points_b, *, partial):
         assert partial

@@ -276,11 +276,12 @@ def test_an_evaluation_is_reused_only_if_all_that_it_depends_on_is_the_same(
         {"partial": True},
         {"pairs": 4},
         {"decoding": {}},
+        {"local_maps": 0.1},
     ):
         evaluate(**change)
     evaluate(outliers=2, outlier_kind="uniform")
     assert evaluate(references="train")["references"] == "train"
-    assert len(made) == 11
+    assert len(made) == 12
     assert evaluate() == first
     (kept,) = [path for path in (tmp_path / "out").rglob("*.json") if json.loads(path.read_text()) == first]
     kept.write_text(
@@ -289,7 +290,7 @@ def test_an_evaluation_is_reused_only_if_all_that_it_depends_on_is_the_same(
     assert "by_pair" not in evaluate()
     again = evaluate_once("vgg16", "willow", Conditions("validation", pairs=3), settings, by_pair=True)
     assert again["by_pair"] == first["by_pair"]
-    assert len(made) == 12
+    assert len(made) == 13
     first, made[:] = again, made[:10]
     assert evaluate(settings=replace(settings, root=moved)) == first  # the same objects elsewhere
     assert evaluate("other", {"least": 2})["options"] == {"least": 2}
@@ -311,6 +312,18 @@ def test_another_decoding_is_used_instead_of_the_models_own(invoke, tiny, table,
     changed = replace(table.rows["untrained"], constraint=True, decoding={"weight": 0.3, "iterations": 2})
     reproduce_row(table, changed, None, settings)
     assert {(one["iterations"], one["weight"]) for one in used} == {(2, 0.3)}
+
+
+def test_local_maps_are_used_as_the_row_says(tiny, table, tmp_path, monkeypatch) -> None:
+    used = []
+    monkeypatch.setattr(
+        "quadmatch.matcher.sharpen", lambda start, *given, doubt, **options: used.append(doubt) or start
+    )
+    settings = Settings(tmp_path, root=tiny / "data", say=lambda line: None)
+    reproduce_row(table, table.rows["untrained"], None, settings)
+    assert used == []
+    reproduce_row(table, replace(table.rows["untrained"], local_maps=0.2), None, settings)
+    assert set(used) == {0.2}
 
 
 def test_a_model_is_known_by_its_content_not_by_its_name(tiny, tmp_path) -> None:

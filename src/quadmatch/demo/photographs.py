@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from quadmatch.datasets.photo_pairs import PhotoPair, PicturePair, list_photo_pairs, list_pictures, measure
 from quadmatch.demo.sift import match_sift
@@ -21,6 +22,7 @@ STRENGTH = 2.0
 PAIRS = 4
 
 Say = Callable[[str], object]
+Points = Float[np.ndarray, "K 2"]
 
 
 def show_photographs(out: Path, matcher: Matcher, model: str, say: Say = print) -> dict[str, Any]:
@@ -63,17 +65,7 @@ def _match_sift(pair: PicturePair) -> MatchResult:
 
 def detect_and_match(matcher: Matcher, pairs: Sequence[PhotoPair]) -> dict[str, float]:
     """Precision and recall where points are found in both pictures, of which only some come back."""
-    from quadmatch.own_images.corners import find_corners
-
-    found = [(find_corners(pair.picture_a, DETECTED), find_corners(pair.picture_b, DETECTED)) for pair in pairs]
-    results = matcher.match(
-        [pair.picture_a for pair in pairs],
-        [a for a, _ in found],
-        [pair.picture_b for pair in pairs],
-        [b for _, b in found],
-        partial=True,
-    )
-    assert isinstance(results, list)
+    found, results = match_corners(matcher, pairs, pairs)
     right = proposed = true = 0
     for pair, (a, b), result in zip(pairs, found, results):
         near = np.linalg.norm(pair.follow(a)[:, None] - b, axis=-1) <= NEAR
@@ -87,6 +79,24 @@ def detect_and_match(matcher: Matcher, pairs: Sequence[PhotoPair]) -> dict[str, 
         "true": true,
         "proposed": proposed,
     }
+
+
+def match_corners(
+    matcher: Matcher, pairs: Sequence[PhotoPair], others: Sequence[PhotoPair]
+) -> tuple[list[tuple[Points, Points]], list[MatchResult]]:
+    """Corners of the first picture of each pair and of the second one of each other, and which of them match."""
+    from quadmatch.own_images.corners import find_corners
+
+    found = [(find_corners(a.picture_a, DETECTED), find_corners(b.picture_b, DETECTED)) for a, b in zip(pairs, others)]
+    results = matcher.match(
+        [pair.picture_a for pair in pairs],
+        [a for a, _ in found],
+        [pair.picture_b for pair in others],
+        [b for _, b in found],
+        partial=True,
+    )
+    assert isinstance(results, list)
+    return found, results
 
 
 def count_pairs(near: np.ndarray) -> int:

@@ -71,7 +71,8 @@ def name_keypoints(
     for _, batch, matching in compare_pairs(
         matcher, everything, pairs, conditions.protocol, store=store, progress=progress
     ):
-        soft = (matching if conditions.constraint else matching.release()).assignment.double().cpu().numpy()
+        settled = matcher.settle(matching, batch.pairs, constraint=conditions.constraint)
+        soft = settled.assignment.double().cpu().numpy()
         for row, pair in enumerate(islice(left, len(soft))):
             own, other = (nodes[row].cpu().numpy() for nodes in (batch.source_nodes, batch.target_nodes))
             there = np.array([names[everything[pair.target].names[node]] for node in other if node >= 0], dtype=int)

@@ -77,6 +77,8 @@ class Conditions:
     partial: bool = False
     decoding: Mapping[str, Any] | None = None
     """Keywords of `decode` in place of the model's own."""
+    local_maps: float | None = None
+    """Doubt of an assignment where local maps say otherwise, in place of the model's own; 0: no local maps."""
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,8 @@ def try_model(
     matcher = load(model, precision=precision)
     if conditions.decoding is not None:
         matcher.decoding = conditions.decoding
+    if conditions.local_maps is not None:
+        matcher.local_maps = conditions.local_maps
     assert isinstance(matcher.features, FeatureExtractor)
     began = perf_counter()
     store = open_store(matcher.features, cache)

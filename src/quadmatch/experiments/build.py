@@ -62,6 +62,7 @@ def build_matcher(experiment: Experiment, precision: str | None = None) -> Match
         decoding=constraint.decoding if constraint else None,
         threshold=experiment.decoding.threshold,
         construction=experiment.data.construction,
+        local_maps=experiment.decoding.local_maps,
     )
 
 

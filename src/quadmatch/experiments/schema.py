@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PositiveInt
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
 
 from quadmatch.datasets import DATASETS
 from quadmatch.decode import decode
@@ -140,3 +140,5 @@ class DecodingSection(Section):
 
     threshold: float = 0.2
     """Assignment below which a partial match leaves two keypoints alone."""
+    local_maps: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Doubt of an assignment where affine maps, fitted around each keypoint, say otherwise; 0: no such maps."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import linear, pad
 
 from quadmatch.graph import Graph
 from quadmatch.layers.attributes import centre_points
-from quadmatch.layers.nodes import Packing, pack_graph
+from quadmatch.layers.nodes import pack_graph
 from quadmatch.solvers.linear.scaling import FAR
 
 RELATIONS = 7
 """What is known of two nodes of a graph: offset and distance in two frames, and whether an edge joins them."""
+LANES = 16
+"""Numbers that a processor computes at once, at most."""
 
 
 def relate_nodes(graph: Graph, extent: float = 256.0) -> Float[Tensor, "B N N 7"]:
@@ -27,10 +32,32 @@ def relate_nodes(graph: Graph, extent: float = 256.0) -> Float[Tensor, "B N N 7"
     return torch.cat([*related, joined], -1)
 
 
-def list_relations(graph: Graph) -> tuple[Float[Tensor, "Q 7"], Packing]:
-    """What is known of every two real nodes, and where they are in [B, N·N]."""
-    packing = Packing((graph.mask[:, :, None] & graph.mask[:, None, :]).flatten(1))
-    return packing.pack(relate_nodes(graph).flatten(1, 2)), packing
+def list_relations(graph: Graph) -> tuple[Float[Tensor, "Q 7"], Int[Tensor, " Q"]]:
+    """What is known of every two real nodes, and where the two are in the scores of a head, [B, room, room]."""
+    which, node, other = (graph.mask[:, :, None] & graph.mask[:, None, :]).nonzero(as_tuple=True)
+    room = find_room(graph)
+    return relate_nodes(graph)[which, node, other], (which * room + other) * room + node
+
+
+def find_room(graph: Graph) -> int:
+    """Nodes that attention has room for in each graph: with whole vectors, softmax takes a fourth of the time."""
+    return max(1, -(-graph.mask.shape[1] // LANES)) * LANES
+
+
+def find_places(graph: Graph, parts: int, across: bool) -> Int[Tensor, " R_parts"]:
+    """Where each part of a real node's channels goes in [parts, B, room]; `across`, to the other graph of its pair."""
+    which, node = graph.mask.nonzero(as_tuple=True)
+    graphs = len(graph.mask)
+    which = (which + graphs // 2) % graphs if across else which
+    first = torch.arange(parts, device=node.device) * graphs
+    return ((first + which[:, None]) * find_room(graph) + node[:, None]).flatten()
+
+
+def hide_other(graph: Graph, heads: int) -> Float[Tensor, "HB room 1"]:
+    """What keeps nodes from seeing the padding of the other graph of their pair."""
+    other = pad(graph.mask.roll(len(graph.mask) // 2, 0), (0, find_room(graph) - graph.mask.shape[1]))
+    hidden = torch.zeros_like(other, dtype=graph.points.dtype).masked_fill(~other, FAR)
+    return hidden.repeat(heads, 1)[:, :, None]
 
 
 class GeometricBias(nn.Module):
@@ -40,19 +67,14 @@ class GeometricBias(nn.Module):
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(RELATIONS, width), nn.GELU(), nn.Linear(width, heads, bias=False))
 
-    def forward(self, graph: Graph) -> Float[Tensor, "B H N N"]:
-        """What is added to the attention to each node, of each other one; padding is not seen."""
-        relations, packing = graph.once(list_relations)
-        bias = packing.spread(self.layers(relations), fill=FAR)
-        return bias.view(*graph.adjacency.shape, bias.shape[-1]).permute(0, 3, 2, 1)
-
-
-def hide_other(graph: Graph) -> Float[Tensor, "B 1 N 1"] | None:
-    """What keeps nodes from seeing the padding of the other graph of their pair; None where there is none."""
-    if graph.once(pack_graph).real is None:
-        return None
-    hidden = ~graph.mask.roll(len(graph.mask) // 2, 0)[:, None, :, None]
-    return torch.zeros_like(hidden, dtype=graph.points.dtype).masked_fill(hidden, FAR)
+    def forward(self, graph: Graph) -> Float[Tensor, "HB room room"]:
+        """What is added to the attention to each node (rows), of each other one (columns); padding is not seen."""
+        (relations, places), room = graph.once(list_relations), find_room(graph)
+        first, activate, last = self.layers
+        # The transpose of what the last layer gives: one row a head.
+        values = linear(cast(nn.Linear, last).weight, activate(first(relations)))
+        bias = values.new_full((len(values), len(graph.mask) * room * room), FAR).index_copy_(1, places, values)
+        return bias.view(-1, room, room)
 
 
 class Attention(nn.Module):
@@ -67,22 +89,30 @@ class Attention(nn.Module):
         self.memory = nn.Linear(width, 2 * width)
 
     def forward(
-        self, rows: Float[Tensor, "R C"], packing: Packing, bias: Float[Tensor, "B _ N _"] | None, *, across: bool
+        self, rows: Float[Tensor, "R C"], graph: Graph, bias: Float[Tensor, "HB room _"], *, across: bool
     ) -> Float[Tensor, "R C"]:
         """What each node takes from those of its graph or, `across`, from those of the other graph of its pair."""
-        query, memory = packing.spread(self.query(rows)), packing.spread(self.memory(rows))
-        memory = memory.roll(len(memory) // 2, 0) if across else memory
-        query, key, value = (self._split(one) for one in (query, *memory.chunk(2, -1)))
+        query = self._spread(self.query(rows), graph.once(find_places, self.heads, False), graph)
+        memory = self._spread(self.memory(rows), graph.once(find_places, 2 * self.heads, across), graph)
+        key, value = memory.chunk(2)
         # Over any dimension but the last, torch's softmax of a few numbers is four times as fast: keys come first.
-        scores = key @ query.mT * query.shape[-1] ** -0.5
-        scores = scores if bias is None else scores + bias
+        scores = torch.baddbmm(bias, key, query.mT, alpha=query.shape[-1] ** -0.5)
         # A graph without nodes gives equal weights of values that are all zero.
-        taken = scores.softmax(-2).mT @ value
-        output: Tensor = self.output(packing.pack(taken.transpose(1, 2).flatten(2)))
+        taken = torch.bmm(scores.softmax(1).mT, value).flatten(0, 1)
+        output: Tensor = self.output(taken.index_select(0, graph.once(find_places, self.heads, False)).view(rows.shape))
         return output
 
-    def _split(self, nodes: Float[Tensor, "B N C"]) -> Float[Tensor, "B H N D"]:
-        return nodes.view(*nodes.shape[:2], self.heads, nodes.shape[-1] // self.heads).transpose(1, 2)
+    def _spread(
+        self, rows: Float[Tensor, "R C"], places: Int[Tensor, " S"], graph: Graph
+    ) -> Float[Tensor, "PB room D"]:
+        """The channels of all nodes, part by part, and zeros on padding."""
+        room, depth = find_room(graph), self.query.out_features // self.heads
+        graphs = len(graph.mask) * rows.shape[1] // depth
+        return (
+            rows.new_zeros(graphs * room, depth)
+            .index_copy_(0, places, rows.reshape(-1, depth))
+            .view(graphs, room, depth)
+        )
 
 
 class AttentionLayer(nn.Module):
@@ -109,6 +139,7 @@ class AttentionLayer(nn.Module):
         """Features that know their own graph and the other one."""
         packing = graph.once(pack_graph)
         rows = packing.pack(inputs)
-        rows = rows + self.dropout(self.within(self.norms[0](rows), packing, self.bias(graph), across=False))
-        rows = rows + self.dropout(self.between(self.norms[1](rows), packing, graph.once(hide_other), across=True))
-        return packing.spread(rows + self.dropout(self.alone(self.norms[2](rows))))
+        hidden, (first, second, third) = graph.once(hide_other, self.between.heads), self.norms
+        rows = rows + self.dropout(self.within(first(rows), graph, self.bias(graph), across=False))
+        rows = rows + self.dropout(self.between(second(rows), graph, hidden, across=True))
+        return packing.spread(rows + self.dropout(self.alone(third(rows))))

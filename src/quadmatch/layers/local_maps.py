@@ -24,6 +24,8 @@ DOUBT = 0.005
 """Of an assignment, so that nothing is impossible."""
 HOPELESS = -60.0
 """Logarithm of odds below which nothing differs; a small range of numbers makes the normalisation faster."""
+EVERYBODY = -12.0
+"""Logarithm of odds above which a node is matched where nearly all have a partner."""
 CHANCE = -2.0
 """Logarithm of the odds from which on a match counts as one that is not made by chance."""
 
@@ -35,14 +37,16 @@ def sharpen(
     *,
     least: Float[Tensor, " B"],
     rounds: int = ROUNDS,
+    doubt: float = DOUBT,
 ) -> Float[Tensor, "B N M"]:
     """The assignment that what is `known` of nodes and where their neighbours go make together, begun at `start`.
 
     Around every node an affine map is fitted to where the others go, without the node itself, so that it cannot
     confirm itself; how far such maps miss what they predict, along each direction, says how much they count. A node
     stays alone where no match has odds whose logarithm is above `least`, and counts no more for its neighbours.
+    `doubt` is added to what is known: the larger, the more neighbours can overrule.
     """
-    evidence, both = torch.log(known.double() + DOUBT), Graph.cat([pair.source, pair.target])
+    evidence, both = torch.log(known.double() + doubt), Graph.cat([pair.source, pair.target])
     belief = start.double()
     for width in torch.logspace(math.log10(WIDE), math.log10(NARROW), rounds).tolist():
         scores = (evidence + _judge_both(belief, both, width)).clamp(min=HOPELESS).masked_fill(~pair.mask, 0)

@@ -11,7 +11,7 @@ from torch.nn.functional import relu
 
 from quadmatch.graph import Graph
 from quadmatch.layers.graph_conv import GraphConv
-from quadmatch.layers.nodes import map_nodes
+from quadmatch.layers.nodes import pack_graph
 from quadmatch.layers.spline_conv import SplineConv
 
 Refine = Literal["gcn", "spline"]
@@ -63,7 +63,10 @@ class RefineLayer(nn.Module):
         else:
             refined = self.convolution(features, structure, graph.mask)
         refined = self.dropout(refined)
-        return refined if self.norm is None else map_nodes(self.norm, shortcut + refined, graph.mask)
+        if self.norm is None:
+            return refined
+        packing = graph.once(pack_graph)
+        return packing.spread(self.norm(packing.pack(shortcut + refined)))
 
 
 def stack_layers(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
 from quadmatch.graph import Graph
-from quadmatch.layers.nodes import map_nodes
+from quadmatch.layers.nodes import pack_graph
 
 REDUCTIONS = {"max": "amax", "mean": "mean"}
 """What torch calls the ways to aggregate messages."""
@@ -36,7 +36,7 @@ class Messages(NamedTuple):
     """Which products of nodes and kernel matrices the edges of some graphs ask for, and how they are mixed."""
 
     senders: Int[Tensor, " W"]
-    """The node of each product, by its place in the padded batch; products lie knot by knot."""
+    """The node of each product, by its place among the real nodes; products lie knot by knot."""
     counts: list[int]
     """Products of each knot."""
     rows: Int[Tensor, "E 4"]
@@ -47,15 +47,16 @@ class Messages(NamedTuple):
 
 def plan_messages(graph: Graph, kernel_size: int, extent: float) -> Messages:
     """The messages along the edges of graphs: each product that some edge asks for, once."""
-    nodes, total = graph.mask.shape[1], graph.mask.numel()
     which, receiver, sender = graph.adjacency.nonzero(as_tuple=True)
     offset = graph.points[which, receiver] - graph.points[which, sender]
     knots, weights = weigh_knots(0.5 + 0.5 * offset / extent, kernel_size)
-    asked = knots * total + (which * nodes + sender)[:, None]
+    places = graph.mask.flatten().cumsum(0).view(graph.mask.shape) - 1
+    total = graph.mask.numel()  # At least as many as there are real nodes.
+    asked = knots * total + places[which, sender][:, None]
     wanted = torch.zeros(kernel_size**2, total, dtype=torch.bool, device=asked.device)
     wanted.view(-1)[asked] = True
     rows = wanted.view(-1).cumsum(0)[asked] - 1
-    return Messages(wanted.nonzero()[:, 1], wanted.sum(1).tolist(), rows, weights, which * nodes + receiver)
+    return Messages(wanted.nonzero()[:, 1], wanted.sum(1).tolist(), rows, weights, places[which, receiver])
 
 
 class SplineConv(nn.Module):
@@ -91,17 +92,20 @@ class SplineConv(nn.Module):
 
     def forward(self, features: Float[Tensor, "B N C"], graph: Graph) -> Float[Tensor, "B N D"]:
         """Features of the next layer, zero on padding; edges are the non-zero entries of the adjacency."""
-        plan = graph.once(plan_messages, self.kernel_size, self.extent)
-        messages = self._combine(features.flatten(0, 1), plan)
-        itself = map_nodes(self.root, features, graph.mask)
-        pooled, receivers = torch.zeros_like(itself).flatten(0, 1), plan.receivers[:, None].expand_as(messages)
-        pooled = pooled.scatter_reduce(0, receivers, messages, REDUCTIONS[self.aggregation], include_self=False)
-        return pooled.view_as(itself) + itself
+        plan, packing = graph.once(plan_messages, self.kernel_size, self.extent), graph.once(pack_graph)
+        nodes = packing.pack(features)
+        messages, itself = self._combine(nodes, plan), self.root(nodes)
+        receivers = plan.receivers[:, None].expand_as(messages)
+        pooled = torch.zeros_like(itself).scatter_reduce(
+            0, receivers, messages, REDUCTIONS[self.aggregation], include_self=False
+        )
+        return packing.spread(pooled + itself)
 
-    def _combine(self, features: Tensor, plan: Messages) -> Tensor:
+    def _combine(self, nodes: Tensor, plan: Messages) -> Tensor:
         """Message of each edge [E, D]: four products of its sender with kernel matrices, weighted."""
-        groups = torch.split(features.index_select(0, plan.senders), plan.counts)
-        products = torch.cat([group @ kernel for group, kernel in zip(groups, self.weight.unbind())])
+        # Knot by knot, so that the nodes of one and their products stay in a fast cache.
+        groups = zip(torch.split(plan.senders, plan.counts), self.weight.unbind())
+        products = torch.cat([nodes.index_select(0, senders) @ kernel for senders, kernel in groups])
         if len(plan.rows) == 0:
             return products
         return embedding_bag(plan.rows, products, per_sample_weights=plan.weights.to(products.dtype), mode="sum")

@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from quadmatch.decode import LARGE, decode
 from quadmatch.graph import GraphPair
-from quadmatch.layers.local_maps import measure_gain, sharpen
+from quadmatch.layers.local_maps import EVERYBODY, measure_gain, sharpen
 from quadmatch.matching import Matching
 from quadmatch.solvers.linear.sinkhorn import sinkhorn
 
 NODES = 15
 """From so many nodes on local maps say something; fewer fit any map by chance."""
-LEAST = (-6.0, -12.0)
+LEAST = (-6.0, EVERYBODY)
 """Of `sharpen`: where some nodes have no partner, and where nearly all have one."""
 NEAR = 40.0
 """Pixels of the crop by which places may differ where the second picture is taken to be much like the first."""
+
+SAME = 1e-6
+"""Gains that differ by less are equal."""
 
 
 def bend(
@@ -47,8 +50,13 @@ def bend(
     every = torch.cat([found.assignment[enough], _sharpen_all(pair.repeat(enough), [one[enough] for one in known])])
     matches = decode(replace(some, assignment=every), pairs.mask, weight=weight).assignment
     gain = measure_gain(matches, some.release().assignment, pairs).view(tries, -1)
-    best = every.view(tries, -1, *every.shape[1:])[gain.argmax(0), torch.arange(gain.shape[1])]
+    best = every.view(tries, -1, *every.shape[1:])[choose_first(gain), torch.arange(gain.shape[1])]
     return replace(found, forced=found.assignment.masked_scatter(enough[:, None, None], best))
+
+
+def choose_first(gain: Float[Tensor, "T B"]) -> Int[Tensor, " B"]:
+    """The first try of each pair whose gain is the largest: tries that end at one match differ by rounding alone."""
+    return (gain >= gain.amax(0) - SAME).int().argmax(0)
 
 
 def _sharpen_all(pair: GraphPair, known: Sequence[Float[Tensor, "B N M"]]) -> Float[Tensor, "K N M"]:

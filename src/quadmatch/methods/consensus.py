@@ -51,7 +51,7 @@ class Consensus(nn.Module):
         """The consensus; unconstrained, it is the mean of both halves without any constraint."""
         learned: Matching = self.head(pair, source, target)
         plain: Matching = self.plain(pair, source, target)
-        untrained: Matching = self.untrained(pair, source, target)
+        untrained = replace(plain, assignment=self.untrained.assign(plain.unary, pair.mask))
         mean = torch.lerp(learned.assignment, plain.assignment, SHARE)
         likeness = (plain.assignment * plain.unary).sum((1, 2)) / plain.assignment.sum((1, 2)).clamp(min=1)
         trust = find_trust(pair, learned, untrained, likeness)[:, None, None]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torch import nn
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
 
 from quadmatch.graph import GraphPair
 from quadmatch.matching import Features, Matching
@@ -24,5 +25,8 @@ class DotProduct(nn.Module):
         """Scores in [0, 2] for read-outs that are normalised and not negative."""
         scores = source.local @ target.local.mT + source.edge @ target.edge.mT
         scores = scores.masked_fill(~pair.mask, 0)
-        assignment = sinkhorn(scores, pair.mask, temperature=self.temperature, iterations=self.sinkhorn_iterations)
-        return Matching(scores, assignment, pair.source.adjacency, pair.target.adjacency)
+        return Matching(scores, self.assign(scores, pair.mask), pair.source.adjacency, pair.target.adjacency)
+
+    def assign(self, scores: Float[Tensor, "B N M"], mask: Bool[Tensor, "B N M"]) -> Float[Tensor, "B N M"]:
+        """The assignment that scores give at this temperature."""
+        return sinkhorn(scores, mask, temperature=self.temperature, iterations=self.sinkhorn_iterations)

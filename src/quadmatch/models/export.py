@@ -80,6 +80,7 @@ def strip_places(experiment: dict[str, Any]) -> dict[str, Any]:
     return {
         section: {key: value for key, value in content.items() if key not in ELSEWHERE.get(section, ())}
         for section, content in experiment.items()
+        if content is not None  # A table that the experiment does not have.
     }
 
 

@@ -79,6 +79,8 @@ class Row:
     partial: bool = False
     decoding: Mapping[str, Any] | None = None
     """Keywords of `decode` in place of the model's own."""
+    local_maps: float | None = None
+    """Doubt of an assignment where local maps say otherwise, in place of the model's own; 0: no local maps."""
     references: str | None = None
     """A split whose labelled objects vote on the names of keypoints at test time."""
     paper: str | None = None

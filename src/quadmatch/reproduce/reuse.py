@@ -80,7 +80,7 @@ def evaluate_row(
     by_pair: bool = False,
 ) -> dict[str, Any]:
     """The evaluation of a row's model, used as the row says, which is trained with that seed unless it is there."""
-    used = replace(conditions, constraint=row.constraint, partial=row.partial)
+    used = replace(conditions, constraint=row.constraint, partial=row.partial, local_maps=row.local_maps)
     if row.decoding is not None:
         used = replace(used, decoding=row.decoding)
     model = row.model or train(row, seed or 0, used.split, settings)

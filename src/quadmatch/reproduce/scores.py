@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 EDGES = (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Ends of the ranges of scores."""
-DETECTED, NEAR = 40, 8.0
-"""Corners that are sought in each picture, and pixels of 384 within which one is at the right place."""
+NEAR = 8.0
+"""Pixels of 384 within which a corner is at the right place."""
 OBJECT_PAIRS, PHOTO_PAIRS = 10, 3
 """Pairs of each class of Pascal VOC, and of each photograph."""
 FEW = 30
@@ -31,6 +31,7 @@ Scored = tuple[Float[np.ndarray, " P"], Bool[np.ndarray, " P"]]
 
 def make_scores(settings: Settings) -> Output:
     """The default model on pictures of one kind, of one thing, and of two things that have nothing in common."""
+    from quadmatch.demo.photographs import DETECTED
     from quadmatch.models.load import DEFAULT
     from quadmatch.reproduce.reuse import hash_model
 
@@ -56,6 +57,7 @@ def count_once(
     name: str, score: Callable[[Matcher, Settings], Scored], parameters: str, settings: Settings
 ) -> list[tuple[int, int]]:
     """Pairs and right pairs in each range of scores, made or read: what was killed goes on."""
+    from quadmatch.demo.photographs import DETECTED
     from quadmatch.files import write_json
     from quadmatch.models.load import DEFAULT, load
 
@@ -100,21 +102,13 @@ def score_strangers(matcher: Matcher, settings: Settings) -> Scored:
 
 def _match_detected(matcher: Matcher, settings: Settings, *, strangers: bool) -> Scored:
     from quadmatch.datasets.photo_pairs import list_photo_pairs
-    from quadmatch.own_images.corners import find_corners
+    from quadmatch.demo.photographs import match_corners
 
     count = 1 if settings.quick else PHOTO_PAIRS
     pairs = [pair for split in ("train", "validation") for pair in list_photo_pairs(count, split=split)]
     # The next photograph in a circle is another one.
     others = pairs[count:] + pairs[:count] if strangers else pairs
-    found = [(find_corners(a.picture_a, DETECTED), find_corners(b.picture_b, DETECTED)) for a, b in zip(pairs, others)]
-    results = matcher.match(
-        [pair.picture_a for pair in pairs],
-        [a for a, _ in found],
-        [pair.picture_b for pair in others],
-        [b for _, b in found],
-        partial=True,
-    )
-    assert isinstance(results, list)
+    found, results = match_corners(matcher, pairs, others)
     right = []
     for pair, (a, b), result in zip(pairs, found, results):
         i, j = np.asarray(result.pairs).T

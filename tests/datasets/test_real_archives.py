@@ -2,8 +2,11 @@
 
 import os
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
+from statistics import median
 
+import numpy as np
 import pytest
 
 from quadmatch.datasets import load_crop, pascal_voc, willow
@@ -53,6 +56,30 @@ def test_willow(root):
     crop, points = load_crop(willow(root, "test")[0])
     assert crop.std() > 20
     assert ((points >= 0) & (points <= 256)).all()
+
+
+def fit_affine(points, others):
+    """The determinant of the affine map from points to others that fits best, and what it leaves of their spread."""
+    known = np.c_[points, np.ones(len(points))]
+    linear = np.linalg.lstsq(known, others, rcond=None)[0]
+    return np.linalg.det(linear[:2]), np.linalg.norm(known @ linear - others) / np.linalg.norm(others - others.mean(0))
+
+
+@pytest.mark.skipif(not has("WILLOW-ObjectClass_dataset.zip"), reason="needs the Willow archive")
+def test_no_object_of_willow_is_another_ones_mirror_image_and_two_have_keypoints_exchanged(root):
+    prepare("willow", mirror=MIRROR, root=root)
+    objects = {one.name: one for split in ("trainval", "test") for one in willow(root, split)}
+    for one, other in combinations(objects.values(), 2):
+        if one.category == other.category:
+            assert fit_affine(one.points, other.points)[0] > 0
+    for name, pair in {"Duck/060_0003": (1, 9), "Car/Cars_030a": (5, 6)}.items():
+        exchanged = objects[name].points.copy()
+        exchanged[list(pair)] = exchanged[list(pair[::-1])]
+        others = [one.points for one in objects.values() if one.category == objects[name].category and one.name != name]
+        before, after = (
+            median(fit_affine(one, points)[1] for one in others) for points in (objects[name].points, exchanged)
+        )
+        assert after < 0.8 * before
 
 
 @pytest.mark.slow

@@ -51,13 +51,16 @@ def test_names_say_which_way_it_is_turned() -> None:
 
 def test_each_view_is_made_once_however_many_pairs_need_it() -> None:
     pictures = [make_picture(PIXELS, POINTS[:size]) for size in (9, 8, 7)]
-    views, tries = list_tries(pictures, [0, 1, 2], [2, 2, 1], "auto")
+    views, tries = list_tries(pictures, [0, 1, 2], [2, 2, 1], ["auto"] * 3)
     assert len(views) == 3 + 2 * 7
     assert [one.pair for one in tries] == [0] * 8 + [1] * 8 + [2] * 8
     assert [one.orientation for one in tries] == [*ORIENTATIONS] * 3
     assert [one.source for one in tries] == [0] * 8 + [1] * 8 + [2] * 8
     assert [one.target for one in tries[:8]] == [one.target for one in tries[8:16]] == [2, *range(3, 10)]
-    assert list_tries(pictures, [0], [1])[0] == pictures
+    assert list_tries(pictures, [0], [1], ["0"])[0] == pictures
+    views, tries = list_tries(pictures, [0, 1], [2, 2], ["0", 90])
+    assert len(views) == 4
+    assert [(one.pair, one.target, one.orientation) for one in tries] == [(0, 2, "0"), (1, 3, "90")]
 
 
 @pytest.mark.parametrize("name", ORIENTATIONS)

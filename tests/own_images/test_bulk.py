@@ -18,6 +18,8 @@ import quadmatch.models.load
 import quadmatch.own_images.bulk as many
 import quadmatch.own_images.groups as groups
 from quadmatch.cli import app
+from quadmatch.datasets.picture import make_picture
+from quadmatch.datasets.turning import turn_picture
 from quadmatch.own_images.answer import Settings, read_schema
 from quadmatch.own_images.kept import Kept, measure
 from quadmatch.own_images.pair_lists import read_pairs
@@ -99,6 +101,35 @@ def test_a_pair_of_the_list_is_the_pair_alone(place) -> None:
         alone = make_matcher().match(paths[0], points[0], paths[2], points[1], box_a=line["box_a"])
         assert alone.pairs.tolist() == line["pairs"]
         assert np.allclose(alone.scores, line["scores"], atol=1e-3)
+
+
+def test_turned_pictures_are_found_out_as_by_match(place) -> None:
+    turned = turn_picture(make_picture(draw_pixels(0), POINTS), "270")
+    Image.fromarray(turned.image).save(place / "0.png")
+    (place / "0.json").write_text(json.dumps(turned.keypoints.points.tolist()))
+    lines = ["image_a,points_a,image_b,points_b,box_b", "2.png,2.json,0.png,0.json,", "2.png,2.json,2.png,2.json,"]
+    lines += ['2.png,2.json,0.png,0.json,"0,0,48,64"', "2.png,2.json,broken.png,0.json,", "0.png,0.json,2.png,2.json,"]
+    (place / "pairs.csv").write_text("\n".join(lines))
+    run(place, "--orientation", "auto")
+    found, out = read(place), place / "m.jsonl"
+    assert [line.get("orientation") for line in found] == ["90", "0", "90", None, "270"]
+    assert {line["orientation_asked"] for line in found} == {"auto"}
+    same = [[number, number] for number in range(len(POINTS))]
+    assert [line["pairs"] for line in found if "error" not in line] == [same] * 4
+    assert found[0]["points_b"] == turned.keypoints.points.tolist()
+    assert found[0]["size_b"] == [48, 64]
+    points = [json.loads((place / f"{number}.json").read_text()) for number in (2, 0)]
+    alone = make_matcher().match(place / "2.png", points[0], place / "0.png", points[1], orientation="auto")
+    assert np.allclose(alone.scores, found[0]["scores"], atol=1e-3)
+    whole = out.read_bytes()
+    out.write_bytes(whole[: whole.rfind(b'{"row": 5')])
+    assert "was made with orientation_asked 'auto', not '0'" in run(place).output
+    run(place, "--orientation", "auto")
+    assert out.read_bytes() == whole
+    out.unlink()
+    run(place)
+    assert [line.get("orientation") for line in read(place)] == ["0", "0", "0", None, "0"]
+    assert "orientation must be auto or one of 0, 90" in run(place, "--orientation", "45").output
 
 
 def test_a_killed_run_ends_in_the_same_file(place) -> None:
@@ -239,12 +270,13 @@ def test_what_is_needed_latest_is_dropped_first(place) -> None:
     rows = make_rows([(0, 1), (0, 2), (1, 2), (0, 1)])
     kept = Kept(make_matcher(), rows, place)
     for row in rows[:2]:
-        kept.get(row.a), kept.get(row.b)
+        for view in row.views:
+            kept.get(view)
     kept.release(2)
-    assert {image for image, *_ in kept.kept} == {"0.png", "1.png", "2.png"}
+    assert {image for (image, *_), _ in kept.kept} == {"0.png", "1.png", "2.png"}
     kept.memory = 2 * measure(next(iter(kept.kept.values())))
     kept.release(2)
-    assert {image for image, *_ in kept.kept} == {"1.png", "2.png"}
+    assert {image for (image, *_), _ in kept.kept} == {"1.png", "2.png"}
     kept.release(4)
     assert not kept.kept
 
@@ -253,7 +285,7 @@ def test_a_group_that_fails_is_tried_pair_by_pair(place, monkeypatch) -> None:
     match = groups.match_kept
 
     def fail(matcher, pairs, **options):
-        if len(pairs) > 1 or (pairs and pairs[0][0] is pairs[0][1]):
+        if len(pairs) > 1 or (pairs and pairs[0][0] is pairs[0][1]["0"]):
             raise RuntimeError("can't allocate memory")
         return match(matcher, pairs, **options)
 

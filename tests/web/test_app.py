@@ -30,6 +30,7 @@ import quadmatch.web
 from quadmatch.cli import app as command
 from quadmatch.datasets.picture import make_picture
 from quadmatch.datasets.spans import show_whole
+from quadmatch.datasets.turning import turn_picture
 from quadmatch.demo.photographs import match_both_ways
 from quadmatch.models.load import load
 from quadmatch.own_images.answer import read_schema
@@ -520,10 +521,31 @@ def test_the_description_lists_every_call(client) -> None:
     }
     form = paths["/api/match"]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
     sides = {f"{field}_{side}" for field in ("image", "points", "names", "box") for side in "ab"}
-    assert set(form["properties"]) == {*sides, "partial", "model"}
+    assert set(form["properties"]) == {*sides, "partial", "orientation", "model"}
     answer = paths["/api/match"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
-    # Models without matchability leave it out, and the page does not turn pictures.
-    assert set(answer["properties"]) - {"matchable", "orientation"} <= set(match(client).json())
+    # Models without matchability leave it out.
+    assert set(answer["properties"]) - {"matchable"} <= set(match(client).json())
+
+
+def test_a_turned_picture_is_found_out_where_that_is_asked(client) -> None:
+    turned = turn_picture(make_picture(PICTURE, POINTS), "mirror-90")
+    given = {"b": encode(turned.image), "points_b": turned.keypoints.points.tolist()}
+    answer = match(client, orientation="auto", **given).json()
+    Draft202012Validator(read_schema("matches")).validate(answer)
+    assert (answer["orientation"], answer["orientation_asked"]) == ("mirror-90", "auto")
+    assert answer["without_constraint"]["orientation"] == "mirror-90"
+    assert answer["points_b"] == given["points_b"]
+    assert answer["pairs"] == [[number, number] for number in range(len(POINTS))]
+    assert match(client, orientation="mirror-90", **given).json()["pairs"] == answer["pairs"]
+    assert match(client, **given).json()["orientation"] == "0"
+    fault(match(client, orientation="45"), 400, "bad-orientation")
+
+
+def test_pairs_of_a_batch_are_each_turned_as_asked(matcher) -> None:
+    picture = make_picture(PICTURE, POINTS)
+    turned = turn_picture(picture, "90")
+    jobs = [Job(picture, turned, orientation=asked) for asked in ("auto", "0", "180")]
+    assert [one.constrained.orientation for one in match_jobs(matcher, jobs, Recent())] == ["270", "0", "180"]
 
 
 def test_the_command_says_what_is_wrong(monkeypatch) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from web_page import (  # noqa: F401
     HEIGHT,
+    PLACES,
     WIDTH,
     address,
     await_pictures,
@@ -26,6 +27,8 @@ from web_page import (  # noqa: F401
 from web_server import encode, wait_until
 
 from quadmatch.datasets.keypoint_files import read_keypoints
+from quadmatch.datasets.picture import make_picture
+from quadmatch.datasets.turning import turn_picture
 
 # A frame after a change, all that it caused is drawn.
 POINT = """(side) => [...document.querySelectorAll(`.pane[data-side="${side}"] .point`)].map((one) => {
@@ -101,6 +104,33 @@ def test_lines_that_are_out_of_date_are_seen_on_any_picture(start) -> None:
     under = page.locator("#lines.stale .line.under").nth(0)
     expect(under).to_have_css("stroke", "rgb(11, 13, 18)")
     expect(under).not_to_have_css("display", "none")
+
+
+def test_the_page_says_how_a_picture_is_turned(start) -> None:
+    page = start()
+    turned = turn_picture(make_picture(draw_scene(), [[x * WIDTH, y * HEIGHT] for x, y in PLACES]), "90")
+    drop(page, ("a.png", encode(draw_scene())), ("b.png", encode(turned.image)))
+    switch, told = page.locator("#turned"), page.locator("#turn")
+    for frame, places in zip(await_pictures(page), (PLACES, turned.keypoints.points / (HEIGHT, WIDTH))):
+        box = frame.bounding_box()
+        for x, y in places:
+            frame.click(position={"x": x * box["width"], "y": y * box["height"]})
+    match(page)
+    expect(told).to_have_text("Tries quarter turns and mirrors")
+    assert json.loads(read_download(page, "#save-json")[1])["orientation"] == "0"
+    page.locator("label:has(#turned)").click()
+    expect(switch).to_be_checked()
+    expect(page.locator("#found")).to_have_text("4 pairs, out of date")
+    match(page)
+    expect(told).to_have_text("Fits best turned 270° clockwise")
+    saved = json.loads(read_download(page, "#save-json")[1])
+    assert (saved["orientation"], saved["orientation_asked"]) == ("270", "auto")
+    assert sorted(saved["pairs"]) == [[number, number] for number in range(4)]
+    page.locator("label:has(#turned)").click()
+    expect(told).to_have_text("Tries quarter turns and mirrors")
+    expect(page.locator("#detail")).to_contain_text("Change them back")
+    page.locator("label:has(#turned)").click()
+    expect(told).to_have_text("Fits best turned 270° clockwise")  # the switch is back, and so is the match
 
 
 def test_poor_points_are_left_alone_where_points_were_detected(start) -> None:
@@ -220,6 +250,8 @@ def test_points_are_loaded_named_and_saved(start, tmp_path) -> None:
     )
     expect(pane.locator(".point")).to_have_count(1)
     expect(pane.locator(".crop")).to_be_visible()
+    drop(page, ("fly.tps", b"LM=2\n10 180\n60 100\nIMAGE=one.png\n"), target='[data-side="a"]')
+    expect(pane.locator(".point")).to_have_count(2)  # a file of points, not a picture
 
 
 def test_a_reload_asks_before_it_loses_points(start) -> None:

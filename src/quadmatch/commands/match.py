@@ -76,7 +76,7 @@ def match(
 
         load_ahead()
         say(f"loading the model {model}")
-        matcher, settings = load(model), Settings(model, partial, constraint, detect)
+        matcher, settings = load(model), Settings(model, partial, constraint, detect, orientation)
         say("computing the features of both pictures, and matching")
         free = settings.is_partial(a, b)
         result = matcher.match_pictures([a, b], [0], [1], partial=free, constraint=constraint, orientation=orientation)[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quadmatch.commands.engine_options import Address, Engine, Workers, choose_cluster
-from quadmatch.commands.picture_options import Constraint, Detect, Model, Partial
+from quadmatch.commands.picture_options import Constraint, Detect, Model, Orientation, Partial
 from quadmatch.commands.printing import Quiet
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def match_many(
     detect: Detect = None,
     partial: Partial = None,
     constraint: Constraint = True,
+    orientation: Orientation = "0",
     memory: Annotated[float, typer.Option(min=0, help="Gigabytes of features that are kept.")] = 1.0,
     engine: Engine = "local",
     address: Address = None,
@@ -41,6 +42,7 @@ def match_many(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from quadmatch.datasets.turning import list_orientations
     from quadmatch.files import check_target
     from quadmatch.models.load import find_model, load
     from quadmatch.own_images.pair_lists import read_pairs
@@ -48,6 +50,7 @@ def match_many(
     rows = read_pairs(pairs)
     check_target(out)
     find_model(model)
+    list_orientations(orientation)
     from quadmatch.own_images.answer import Settings
     from quadmatch.own_images.bulk import match_many as run
     from quadmatch.own_images.places import find_folder
@@ -61,7 +64,7 @@ def match_many(
             find_folder(pairs),
             out,
             lambda name, precision: load(name, precision=precision),
-            Settings(model, partial, constraint, detect),
+            Settings(model, partial, constraint, detect, orientation),
             memory=int(memory * 2**30),
             progress=lambda done, total: bar.update(task, completed=done, total=total),
             engine=chosen,

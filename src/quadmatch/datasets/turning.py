@@ -43,18 +43,18 @@ class Try:
 
 
 def list_tries(
-    pictures: Sequence[Picture], source: Sequence[int], target: Sequence[int], orientation: str | int = AS_GIVEN
+    pictures: Sequence[Picture], source: Sequence[int], target: Sequence[int], orientations: Sequence[str | int]
 ) -> tuple[list[Picture], list[Try]]:
     """All views of the pictures that are looked at, each once, and all ways in which the pairs are tried.
 
-    Where few keypoints face many (`compare_spans`), both pictures are also seen whole; the second picture is
-    seen in each orientation that is asked for.
+    Where few keypoints face many (`compare_spans`), both pictures are also seen whole; the second picture of a
+    pair is seen in each orientation that is asked for.
     """
     shown, left, right, doubtful = add_whole(pictures, source, target)
     views, tries = list(shown), []
     places: dict[tuple[int, str], int] = {}
     for pair, i, j in zip([*range(len(source)), *doubtful], left, right):
-        for name in list_orientations(orientation):
+        for name in list_orientations(orientations[pair]):
             place = j if name == AS_GIVEN else places.setdefault((j, name), len(views))
             if place == len(views):
                 views.append(turn_picture(shown[j], name))

@@ -12,6 +12,7 @@ import numpy as np
 from quadmatch.datasets.keypoints import Keypoints
 from quadmatch.datasets.picture import Picture
 from quadmatch.datasets.spans import compare_spans
+from quadmatch.datasets.turning import AS_GIVEN
 from quadmatch.result import MatchResult, to_numpy
 
 FORMAT = 1
@@ -28,6 +29,8 @@ class Settings:
     constraint: bool = True
     detect: int | None = None
     """Keypoints to find where no file has them."""
+    orientation: str = AS_GIVEN
+    """How the second picture is turned, or `auto`."""
     precision: str | None = None
     """Of the convolutions; None: what is measured to be best."""
 
@@ -39,6 +42,7 @@ class Settings:
             "precision": self.precision,
             "constraint": self.constraint,
             "detect": self.detect,
+            "orientation_asked": self.orientation,
         }
 
     def is_partial(self, *pictures: Picture) -> bool:

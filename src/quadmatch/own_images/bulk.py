@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+from quadmatch.datasets.turning import list_orientations
 from quadmatch.files import check_target, settle, take_lock
 from quadmatch.matcher import Matcher
 from quadmatch.own_images.answer import Settings, dump_line
@@ -49,6 +50,7 @@ def match_many(
         write_parquet(lines, out)
         lines.unlink()
         return report
+    rows = [replace(row, orientations=list_orientations(settings.orientation)) for row in rows]
     with open_lines(out) as file:
         done, precision = resume(out, rows, settings)
         report = Report(len(rows), len(done), list_errors(done), count_pictures(rows[len(done) :]))

@@ -28,7 +28,7 @@ class Report:
     pictures: int = 0
     """Different pictures of the pairs that were not done before."""
     prepared: int = 0
-    """Pictures whose features were computed; more than `pictures` where memory, or a worker, was lost."""
+    """Times that features were computed; more than `pictures` where pictures were turned or features were lost."""
 
 
 @dataclass(frozen=True)

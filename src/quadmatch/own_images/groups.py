@@ -5,34 +5,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from quadmatch.datasets.picture import Picture
 from quadmatch.matcher import Matcher
 from quadmatch.own_images.answer import Settings, describe_match
-from quadmatch.own_images.kept import Ready, match_kept
-from quadmatch.own_images.pair_lists import Named, Row
+from quadmatch.own_images.kept import Ready, Tried, match_kept
+from quadmatch.own_images.pair_lists import Row, View
 from quadmatch.result import MatchResult
 
 
 def match_group(
-    matcher: Matcher, find: Callable[[Named], Ready | str], group: Sequence[Row], settings: Settings
+    matcher: Matcher, find: Callable[[View], Ready | str], group: Sequence[Row], settings: Settings
 ) -> list[dict[str, Any]]:
     """The lines of some pairs; `find` gives a picture with its features, or what is wrong with it."""
-    ready: dict[int, tuple[Ready, Ready]] = {}
+    pictures: dict[int, tuple[Picture, Picture]] = {}
+    ready: dict[int, Tried] = {}
     found: dict[int, MatchResult | str] = {}
     for row in group:
-        a, b = find(row.a), find(row.b)
-        if isinstance(a, str) or isinstance(b, str):
-            found[row.number] = f"side a: {a}" if isinstance(a, str) else f"side b: {b}"
+        a, *views = (find(view) for view in row.views)
+        good = [one for one in views if not isinstance(one, str)]
+        if isinstance(a, str):
+            found[row.number] = f"side a: {a}"
+        elif len(good) < len(views):
+            found[row.number] = f"side b: {next(one for one in views if isinstance(one, str))}"
         else:
-            ready[row.number] = a, b
+            pictures[row.number] = a[0], good[0][0]
+            ready[row.number] = a[1], {name: one for name, (_, one) in zip(row.orientations, good)}
     for partial in (False, True):
-        chosen = [number for number, ((a, _), (b, _)) in ready.items() if settings.is_partial(a, b) == partial]
+        chosen = [number for number, both in pictures.items() if settings.is_partial(*both) == partial]
         pairs = [ready[number] for number in chosen]
         found |= zip(chosen, _try(matcher, pairs, partial, settings.constraint))
-    return list(_describe(group, ready, found, settings))
+    return list(_describe(group, pictures, found, settings))
 
 
 def _describe(
-    group: Sequence[Row], ready: dict[int, tuple[Ready, Ready]], found: dict[int, MatchResult | str], settings: Settings
+    group: Sequence[Row],
+    pictures: dict[int, tuple[Picture, Picture]],
+    found: dict[int, MatchResult | str],
+    settings: Settings,
 ) -> Iterator[dict[str, Any]]:
     """A line for each pair: its match, or what is wrong."""
     for row in group:
@@ -40,13 +49,10 @@ def _describe(
         if isinstance(result, str):
             yield row.to_json() | settings.to_json() | {"error": result}
         else:
-            (a, _), (b, _) = ready[row.number]
-            yield {"row": row.number} | describe_match(result, a, b, settings)
+            yield {"row": row.number} | describe_match(result, *pictures[row.number], settings)
 
 
-def _try(
-    matcher: Matcher, pairs: Sequence[tuple[Ready, Ready]], partial: bool, constraint: bool
-) -> list[MatchResult | str]:
+def _try(matcher: Matcher, pairs: Sequence[Tried], partial: bool, constraint: bool) -> list[MatchResult | str]:
     """Results, or what is wrong: where a group fails (memory, say), each pair alone."""
     try:
         return [*match_kept(matcher, pairs, partial=partial, constraint=constraint)]

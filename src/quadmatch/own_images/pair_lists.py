@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from quadmatch.datasets.texts import read_text
+from quadmatch.datasets.turning import AS_GIVEN
 from quadmatch.own_images.places import check_address, fetch, find_folder, hide_secrets, is_remote, locate
 
 COLUMNS = ("image_a", "points_a", "image_b", "points_b", "box_a", "box_b")
 Named = tuple[str, str | None, str | None]
 """One picture of a pair as a list names it: the files of picture and keypoints, and the box."""
+View = tuple[Named, str]
+"""A picture of a list, and the orientation in which it is seen."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,13 @@ class Row:
     """Counted from 1 below the heading."""
     a: Named
     b: Named
+    orientations: Sequence[str] = (AS_GIVEN,)
+    """In which the second picture is seen; the best match is kept."""
+
+    @property
+    def views(self) -> list[View]:
+        """What has to be seen for its match: the first picture, then the second in each orientation."""
+        return [(self.a, AS_GIVEN), *((self.b, one) for one in self.orientations)]
 
     def to_json(self) -> dict[str, Any]:
         """Fields of its line, whatever comes of it."""

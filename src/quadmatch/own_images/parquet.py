@@ -13,7 +13,8 @@ from quadmatch.own_images.answer import dump_line
 
 ROWS = 1024
 """Pairs in a part of the table that is read and written at once."""
-WORDS = ["precision", "model", "image_a", "image_b", "points_file_a", "points_file_b", "error"]
+FILES = ("image_a", "image_b", "points_file_a", "points_file_b")
+WORDS = ("precision", "model", *FILES, "orientation", "orientation_asked", "error")
 FLAGS = ("constraint", "partial")
 COUNTS = ("row", "format", "detect")
 INDICES = ("unmatched_a", "unmatched_b", "size_a", "size_b")
@@ -36,7 +37,7 @@ def build_schema() -> Any:
     """The columns of a table: the fields of a line, whatever came of its pair, and `error`."""
     import pyarrow as pa
 
-    kinds = {"pairs": pa.list_(pa.list_(pa.int64()))}
+    kinds = {"pairs": pa.list_(pa.list_(pa.int64())), "matchable": pa.float64()}
     for names, kind in (
         (WORDS, pa.string()),
         (FLAGS, pa.bool_()),

@@ -22,7 +22,8 @@ def write_answer(answer: Answer, a: Picture, b: Picture, settings: Settings) -> 
     content = describe_match(answer.constrained, a, b, settings)
     for side, graph in zip("ab", (answer.constrained.source, answer.constrained.target)):
         content[f"edges_{side}"] = [] if graph is None else list_edges(to_numpy(graph))
-    return content | {"without_constraint": describe_pairs(answer.free, a.keypoints, b.keypoints)}
+    free = describe_pairs(answer.free, a.keypoints, b.keypoints) | {"orientation": answer.free.orientation}
+    return content | {"without_constraint": free}
 
 
 def list_edges(adjacency: Shaped[np.ndarray, "N N"]) -> list[list[int]]:

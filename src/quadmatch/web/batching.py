@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quadmatch.datasets.picture import Picture
-from quadmatch.datasets.turning import list_tries, take_best
+from quadmatch.datasets.turning import AS_GIVEN, list_tries, take_best
 from quadmatch.matcher import Matcher
 from quadmatch.own_images.kept import read_condensed
 from quadmatch.own_images.recent import MEMORY, Recent
@@ -44,6 +44,8 @@ class Job:
     partial: bool = False
     matcher: Matcher | None = None
     """Which model matches it; None: the batcher's own."""
+    orientation: str = AS_GIVEN
+    """How the second picture is turned, or `auto`."""
     future: Future[Answer] = field(default_factory=Future)
 
 
@@ -64,10 +66,16 @@ class Batcher:
         self._thread.start()
 
     async def match(
-        self, source: Picture, target: Picture, *, partial: bool = False, matcher: Matcher | None = None
+        self,
+        source: Picture,
+        target: Picture,
+        *,
+        partial: bool = False,
+        matcher: Matcher | None = None,
+        orientation: str = AS_GIVEN,
     ) -> Answer:
         """The match of a pair; a caller that is cancelled, or waits too long, leaves the queue."""
-        job = Job(source, target, partial, matcher)
+        job = Job(source, target, partial, matcher, orientation)
         try:
             self._jobs.put_nowait(job)
         except queue.Full:
@@ -130,11 +138,12 @@ def answer_jobs(matcher: Matcher, jobs: Sequence[Job], recent: Recent) -> None:
 def match_jobs(matcher: Matcher, jobs: Sequence[Job], recent: Recent) -> list[Answer]:
     """The convolutions of all new pictures in one batch, and each pair through the network once for both answers.
 
-    Where few keypoints face many, the pair is also seen whole, as by `Matcher.match_pictures`.
+    Where few keypoints face many, the pair is also seen whole, and the second picture in each orientation that is
+    asked for, as by `Matcher.match_pictures`.
     """
     numbers = range(0, 2 * len(jobs), 2)
     pictures = [one for job in jobs for one in (job.source, job.target)]
-    views, tries = list_tries(pictures, numbers, [number + 1 for number in numbers])
+    views, tries = list_tries(pictures, numbers, [number + 1 for number in numbers], [job.orientation for job in jobs])
     prepared = recent.prepare(matcher, views)
     ways: list[dict[int, MatchResult]] = [{}, {}]
     for poor in (False, True):

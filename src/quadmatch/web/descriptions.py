@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
+from quadmatch.datasets.turning import AS_GIVEN, AUTO, ORIENTATIONS
 from quadmatch.own_images.answer import read_schema
 
 INTRODUCTION = (
@@ -131,6 +132,12 @@ MATCH = describe_call(
         **{f"names_{side}": NAMES for side in "ab"},
         **{f"box_{side}": PART for side in "ab"},
         partial={"type": "boolean", "default": False, "description": "Leave points alone that match nothing well."},
+        orientation={
+            "type": "string",
+            "enum": [AUTO, *ORIENTATIONS],
+            "default": AS_GIVEN,
+            "description": "How the second picture is turned, in degrees clockwise; auto tries all.",
+        },
         model={"type": "string", "default": "", "description": "One that the status lists; else the server's own."},
     ),
 )

@@ -1,4 +1,4 @@
-"""Fields of a form that are no files: points, names, boxes, numbers and switches, parsed and checked."""
+"""Fields of a form that are no files: points, names, boxes, numbers, turns and switches, parsed and checked."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from quadmatch.datasets.boxes import Box, parse_box
 from quadmatch.datasets.points import check_points
+from quadmatch.datasets.turning import AS_GIVEN, AUTO, ORIENTATIONS, list_orientations
 from quadmatch.web.uploads import Limits, Refused
 
 
@@ -71,6 +72,16 @@ def parse_number(text: Any, name: str, least: int, most: int) -> int:
     if not least <= number <= most:
         raise Refused(400, "bad-number", f"{name} must be a whole number from {least} to {most}.")
     return number
+
+
+def parse_orientation(text: Any, name: str) -> str:
+    """How a picture is turned, from a field; as it is where the field is missing."""
+    asked = str(text or AS_GIVEN)
+    try:
+        list_orientations(asked)
+    except ValueError:
+        raise Refused(400, "bad-orientation", f"{name} must be {AUTO} or one of {', '.join(ORIENTATIONS)}.") from None
+    return asked
 
 
 def parse_switch(text: Any, name: str) -> bool:

@@ -21,7 +21,7 @@ from quadmatch.own_images.answer import Settings
 from quadmatch.web.answers import write_answer, write_preview
 from quadmatch.web.batching import Batcher, Busy
 from quadmatch.web.examples import list_examples
-from quadmatch.web.fields import parse_names, parse_number, parse_part, parse_points, parse_switch
+from quadmatch.web.fields import parse_names, parse_number, parse_orientation, parse_part, parse_points, parse_switch
 from quadmatch.web.points_files import describe_file
 from quadmatch.web.shelf import Shelf
 from quadmatch.web.uploads import Limits, Refused, decode_picture, measure_picture, read_form, take_file, take_name
@@ -131,14 +131,16 @@ class Service:
         form = await read_form(request, self.limits, files=2)
         contents = {side: await take_file(form, f"image_{side}", self.limits) for side in "ab"}
         partial = parse_switch(form.get("partial"), "partial")
+        orientation = parse_orientation(form.get("orientation"), "orientation")
         model = str(form.get("model") or self.shelf.first)
         matcher = await self.shelf.take(model)
         sizes = {side: measure_picture(contents[side], f"image_{side}", self.limits) for side in "ab"}
         async with self.pixels.hold(sum(width * height for width, height in sizes.values())):
             a, b = [await self._read_side(form, contents.pop(side), side) for side in "ab"]
-            answer = await self.batcher.match(a, b, partial=partial, matcher=matcher)
+            answer = await self.batcher.match(a, b, partial=partial, matcher=matcher, orientation=orientation)
         precision = str(getattr(matcher.features, "precision", "unknown"))
-        return JSONResponse(write_answer(answer, a, b, Settings(model, partial, precision=precision)))
+        settings = Settings(model, partial, orientation=orientation, precision=precision)
+        return JSONResponse(write_answer(answer, a, b, settings))
 
     async def _read_side(self, form: FormData, content: bytes, side: str) -> Picture:
         """One of the two pictures of a form, with its points, their names and its box."""

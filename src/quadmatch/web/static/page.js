@@ -15,12 +15,12 @@ let matching = 0;
 /** All that a match depends on. */
 function describeTask() {
   const { a, b } = state.panes;
-  return JSON.stringify([a.places(), b.places(), a.box, b.box, isPartial(), state.model]);
+  return JSON.stringify([a.places(), b.places(), a.box, b.box, isPartial(), state.turned, state.model]);
 }
 
 const isOf = (result) => result.files[0] === state.panes.a.file && result.files[1] === state.panes.b.file;
 
-/** A match of other pictures is gone; of other points or settings it is out of date, until Undo brings them back. */
+/** A match of other pictures is gone; of other points or settings it is out of date, until they are changed back. */
 function check() {
   const { a, b } = state.panes;
   const { result } = state;
@@ -42,7 +42,8 @@ async function match({ goal = "results" } = {}) {
   const files = [a.file, b.file];
   const truth = state.truth?.places === describePlaces() ? state.truth.pairs : null;
   try {
-    const content = await matchPictures(a, b, { partial: isPartial(), model: state.model }, state.limits.seconds + 10);
+    const { turned, model } = state;
+    const content = await matchPictures(a, b, { partial: isPartial(), turned, model }, state.limits.seconds + 10);
     const result = Object.assign(readResult(content, ...points, truth), { task, files });
     if (turn !== matching || !isOf(result)) return;
     state.result = result;
@@ -117,7 +118,7 @@ function offerExamples(examples) {
   element("examples").hidden = !examples.length;
 }
 
-const POINTS = /\.(json|csv|tsv|txt)$/i;
+const POINTS = /\.(json|csv|tsv|txt|tps|xml)$/i;
 
 /** Two files go to both sides, one to the side it is dropped on, or else to the first empty one; points to pictures. */
 function takeFiles(files, target) {
@@ -151,6 +152,7 @@ function listenToDrops() {
 function listenToControls() {
   element("match").addEventListener("click", () => match());
   element("partial").addEventListener("change", (event) => { state.partial = event.target.checked; check(); });
+  element("turned").addEventListener("change", (event) => { state.turned = event.target.checked; check(); });
   element("dismiss").addEventListener("click", hideFault);
   element("constraint").addEventListener("change", (event) => update({ constraint: event.target.checked, active: null }));
   element("edges").addEventListener("change", (event) => update({ edges: event.target.checked }));

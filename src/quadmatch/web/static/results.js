@@ -77,14 +77,28 @@ function renderDoubt({ result, stale }) {
   element("doubt").hidden = !lines.length;
 }
 
+/** What was found of how B lies, in words. */
+function describeTurn(orientation) {
+  const degrees = orientation.match(/\d+$/)?.[0] ?? "0";
+  const steps = [...(orientation.startsWith("mirror") ? ["mirrored"] : []), ...(degrees === "0" ? [] : [`turned ${degrees}° clockwise`])];
+  return `Fits best ${steps.join(", ") || "as it is"}`;
+}
+
+function renderTurn({ result, stale, constraint }) {
+  const told = result && !stale && result.content.orientation_asked === "auto";
+  const way = result && (constraint ? result.content : result.content.without_constraint);
+  element("turn").textContent = told ? describeTurn(way.orientation) : "Tries quarter turns and mirrors";
+}
+
 function renderSummary() {
   const { result } = state;
   renderDoubt(state);
+  renderTurn(state);
   const difference = element("difference");
   if (!result) {
     element("found").textContent = "No match yet";
     element("detail").textContent = "Pairs appear here with their scores.";
-    difference.textContent = "Neighbours should match neighbours";
+    difference.textContent = "Neighbours match neighbours";
     return;
   }
   const changed = result.ways.true.filter((pair) => pair.differs).length;
@@ -93,7 +107,7 @@ function renderSummary() {
   const shown = pairsAbove(state.constraint).length;
   if (state.stale) {
     element("found").textContent = `${count(all, "pair")}, out of date`;
-    element("detail").textContent = "Points or settings have changed since. Undo brings this match back; match again for a new one.";
+    element("detail").textContent = "Points or settings have changed since. Change them back (points with Undo) to see this match again, or match again for a new one.";
     return;
   }
   element("found").textContent = shown === all ? count(all, "pair") : `${shown} of ${count(all, "pair")}`;

@@ -33,6 +33,7 @@ export function describeMatch() {
     names_a: state.panes.a.names(),
     names_b: state.panes.b.names(),
     constraint: state.constraint,
+    orientation: (state.constraint ? content : without_constraint).orientation,
     partial: content.partial || shown.length < state.result.ways[state.constraint].length,
     pairs: shown.map(({ i, j }) => [i, j]),
     scores: shown.map(({ score }) => score),

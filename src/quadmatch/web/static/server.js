@@ -54,8 +54,8 @@ export const detectPoints = async (file, count, seconds) =>
 export const readPoints = async (file, { file: picture, width, height }, seconds) =>
   (await call("/api/points", form({ file, image: picture.name, width, height }), seconds)).content;
 
-export async function matchPictures(a, b, { partial, model }, seconds) {
-  const fields = { partial };
+export async function matchPictures(a, b, { partial, turned, model }, seconds) {
+  const fields = { partial, orientation: turned ? "auto" : "0" };
   if (model) fields.model = model;
   for (const pane of [a, b]) {
     const names = pane.names();

@@ -7,6 +7,7 @@ export const state = {
   truth: null, // pairs of an example's points, kept while the points are
   model: null,
   partial: null, // whether poor points are left alone; null: where points were detected
+  turned: false, // whether B is also tried turned and in a mirror
   loading: false,
   stale: false,
   busy: false,

@@ -20,16 +20,8 @@ settings.load_profile("default")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Tests that share a cluster of Ray come first: where processes share the tests, the first one takes them all.
-
-    Those of tests/launch always run. The others, which take minutes, are tested when asked for.
-    """
+    """Tests that share a cluster of Ray come first: where processes share the tests, the first one takes them all."""
     items.sort(key=lambda item: item.get_closest_marker("ray") is None)
-    if not os.environ.get("QUADMATCH_RAY_TESTS"):
-        skip = pytest.mark.skip(reason="takes Ray minutes: QUADMATCH_RAY_TESTS=1 runs it")
-        for item in items:
-            if item.get_closest_marker("ray") and "launch" not in item.path.parts:
-                item.add_marker(skip)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -204,6 +204,37 @@ def draw_hardened() -> str:
     return draw(["Pascal VOC, validation, 100 pairs a class", *heading], *lines)
 
 
+def draw_halves() -> str:
+    """Willow's training pictures in two halves, of which one is trained on and the other tested."""
+    lines = []
+    for row in read("results/willow-halves")["rows"]:
+        shown = row["plain"], row["local_maps"]["0.05"], row["references"], row["references_local_maps"]
+        lines.append([f"{row['network']}, half {row['half']}", *(f"{one['mean']:.1f}" for one in shown)])
+    heading = ["without local maps", "with local maps", "with references", "with both"]
+    return draw(["Willow, trained on half of the training pictures, tested on the others", *heading], *lines)
+
+
+def draw_unseen() -> str:
+    """Categories of Pascal VOC by a network that never saw them, by one that did, and by none."""
+    found = read("results/beyond-unseen")
+    ways = list(found["means"])
+    lines = [
+        [name, *(f"{one[way]['accuracy']:.1f}" for way in ways)] for name, one in sorted(found["categories"].items())
+    ]
+    return draw(
+        ["Pascal VOC, validation, accuracy", *ways], *lines, ["mean", *(f"{found['means'][way]:.1f}" for way in ways)]
+    )
+
+
+def draw_losses() -> str:
+    """One network trained with three losses: the validation split beside the last batches."""
+    runs = read("results/losses")["runs"]
+    lines = [
+        [name, *(f"{one[key]:.1f}" for key in ("batches", "last", "largest_gradient"))] for name, one in runs.items()
+    ]
+    return draw(["qc-DGM₁ on Pascal VOC, 300 steps", "last batches", "validation", "largest gradient"], *lines)
+
+
 def draw_compared(*records: str) -> str:
     """Rows with the constraint against those without on the same pairs."""
     lines = []

@@ -7,7 +7,7 @@ from made_objects import make_objects, shuffled, sort_keypoints
 from random_pairs import make_features
 
 from quadmatch.datasets.annotation import frame_points
-from quadmatch.datasets.gathering import gather_pairs, tabulate
+from quadmatch.datasets.gathering import ALONE, gather_pairs, tabulate
 from quadmatch.datasets.pairs import draw_test_pairs
 from quadmatch.datasets.protocols import OUTLIER, PROTOCOLS, add_outliers
 from quadmatch.datasets.triangulation import triangulate_many
@@ -154,6 +154,21 @@ def test_mistakes_are_named():
         gather_pairs(tabulate(objects), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     with pytest.raises(ValueError, match="construction must be one of"):
         gather_pairs(tabulate(objects), np.array([0]), np.array([1]), construction="voronoi")
+
+
+def test_which_outliers_a_table_keeps_depends_on_the_seed_and_the_object_alone():
+    table = tabulate(add_outliers(make_objects(), 9, "uniform"))
+    objects = np.arange(len(table.hashes))
+    picks = [table.select(objects, 3, seed).identity == ALONE for seed in range(40)]
+    for pick in picks:
+        assert (pick.sum(1) == 3).all()
+    assert (np.sum(picks, 0)[table.identity == ALONE] > 0).all()  # Each of the nine is drawn now and then.
+    assert len({pick.tobytes() for pick in picks}) > 30
+    backwards = table.select(objects[::-1].copy(), 3, 7)
+    assert (backwards.identity[::-1] == table.select(objects, 3, 7).identity).all()
+    kept = table.select(objects, 20, 7)
+    assert (kept.identity == table.identity).all()  # There are no more than nine.
+    assert not (table.select(objects, 0, 7).identity == ALONE).any()
 
 
 def test_outliers_lie_in_the_usual_frame_unless_told_otherwise():

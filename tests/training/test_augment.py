@@ -8,6 +8,7 @@ from random_pairs import random_pair
 from same_runs import assert_same
 from tiny_experiment import tiny_experiment, write_tiny
 
+from quadmatch.datasets.gathering import ALONE
 from quadmatch.delaunay import delaunay
 from quadmatch.experiments.build import build_matcher
 from quadmatch.experiments.reading import ExperimentError
@@ -16,7 +17,7 @@ from quadmatch.features.prepared import Stored
 from quadmatch.graph import Graph, GraphPair, PairBatch, collate
 from quadmatch.models.runs import create_run
 from quadmatch.training.augment import AUGMENTATIONS, build_augmentations
-from quadmatch.training.fit import build_trainer, fit, resume
+from quadmatch.training.fit import PLACES, build_trainer, fit, resume
 from quadmatch.training.trainer import Trainer
 
 NOTHING = Stored({}, [])
@@ -200,6 +201,8 @@ def test_half_of_the_steps_have_points_that_match_nothing(tiny) -> None:
         numbers.append(extra[0].pop())
     assert 10 < numbers.count(0) < 30
     assert {number for number in numbers if number} == {1, 2, 3, 4}
+    places = (sampler.table.identity == ALONE).sum(1)
+    assert (places == PLACES * 4).all()  # More than a step has: which ones, changes from step to step.
 
 
 def _sides(batch: PairBatch) -> tuple[Graph, Graph]:

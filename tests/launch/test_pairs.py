@@ -125,7 +125,8 @@ def test_the_driver_is_killed_and_started_again(pairs, expected, nodes, ended, t
     program = f"import sys; sys.path[:0] = {places!r}" + PROGRAM.format(group=GROUP, pairs=str(pairs), out=str(out))
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     try:
-        assert process.stdout.readline() == "held\n"
+        # Ray may tell a driver of a machine that an earlier test took away.
+        assert any(line == "held\n" for line in process.stdout)
         started = psutil.Process(process.pid).children(recursive=True)
         assert any(name_process(one).startswith("ray::Worker") for one in started)
     finally:

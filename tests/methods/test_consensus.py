@@ -14,7 +14,7 @@ from quadmatch.layers.quadratic_constraint import QuadraticConstraint
 from quadmatch.matching import Matching
 from quadmatch.methods import METHODS
 from quadmatch.methods.bending import NODES, bend, choose_first
-from quadmatch.methods.consensus import SHARE, Consensus
+from quadmatch.methods.consensus import SHARE, Consensus, discount
 from quadmatch.methods.dot_product import DotProduct
 
 
@@ -59,6 +59,19 @@ def test_whoever_is_sure_decides() -> None:
             found = Consensus(Apart(DotProduct(temperature=0.03)))(pair, source, target)
             assert torch.equal(found.assignment.argmax(-1)[0], truth.double().argmax(-1)[0])
             assert (found.assignment.sum(-1) <= 1 + 1e-4).all()
+
+
+def test_a_head_is_believed_less_about_nodes_that_it_takes_for_alone() -> None:
+    sure = torch.eye(4, dtype=torch.float64)[None]
+    structure = torch.zeros(1, 4, 4, dtype=torch.float64)
+    logits = torch.tensor([[9.0, -2.0, 0.0, 9.0]], dtype=torch.float64), torch.zeros(1, 4, dtype=torch.float64)
+    said = Matching(sure, sure, structure, structure, matchable=logits)
+    found = discount(said).assignment
+    expected = (logits[0].sigmoid() * logits[1].sigmoid()).sqrt()
+    assert torch.allclose(found[0].diagonal(), expected[0])
+    assert not (found - sure * found).any()
+    silent = replace(said, matchable=None)
+    assert discount(silent) is silent
 
 
 class Stubborn(torch.nn.Module):

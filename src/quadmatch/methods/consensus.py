@@ -36,7 +36,8 @@ class Consensus(nn.Module):
     where its maker is sure and flat where not, so that their mean follows whoever knows. Where the two
     disagree on a pair, the graphs decide: two views of the same thing have most edges in common, so the
     untrained match is trusted (t, from 0 to 1) as far as its keypoints look alike and it keeps more edges
-    than the head's does. Both read the same frozen features, of which the untrained half compares two layers.
+    than the head's does. Where the head says that nodes have no partner, it is believed less about them
+    (`discount`). Both read the same frozen features, of which the untrained half compares two layers.
     At last, what local maps make of both halves is taken where it is farther from chance (`bend`): a wall
     that is seen from the side is narrower and has other edges, but its points move together.
     """
@@ -49,7 +50,7 @@ class Consensus(nn.Module):
 
     def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
         """The consensus; unconstrained, it is the mean of both halves without any constraint."""
-        learned: Matching = self.head(pair, source, target)
+        learned = discount(self.head(pair, source, target))
         plain: Matching = self.plain(pair, source, target)
         untrained = replace(plain, assignment=self.untrained.assign(plain.unary, pair.mask))
         mean = torch.lerp(learned.assignment, plain.assignment, SHARE)
@@ -66,6 +67,14 @@ class Consensus(nn.Module):
         )
         known = untrained.assignment, torch.lerp(learned.assignment, plain.assignment, EVEN)
         return bend(pair, found, known, likeness > ALIKE[0], weight=HEAD_WEIGHT)
+
+
+def discount(learned: Matching) -> Matching:
+    """The matching with each entry times the geometric mean of how probable it is that its two nodes have a partner."""
+    if learned.matchable is None:
+        return learned
+    source, target = (logits.sigmoid().sqrt() for logits in learned.matchable)
+    return replace(learned, assignment=learned.assignment * source[:, :, None] * target[:, None, :])
 
 
 def find_in_common(learned: Matching, likeness: Float[Tensor, " B"]) -> Float[Tensor, " B"] | None:

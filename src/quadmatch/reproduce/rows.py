@@ -20,7 +20,10 @@ PEERS = {
 }
 """What the paper compares with, by its name there and what differs, and how its experiments begin."""
 READINGS = {", as printed": "_paper", ", as released": "_released"}
-"""The two networks behind the published figures of qc-DGM; the rows without such a word are ours."""
+"""The two networks behind the published figures of qc-DGM; the rows without such a word are ours.
+
+Each has a second row with our inference in place of its own: what the difference between the two is worth.
+"""
 CONSTRAINED = (("qc-GMN", "GMN"), ("qc-PCA", "PCA"), ("qc-DGM1", "DGM1"), ("qc-DGM2", "DGM2"))
 """Rows with the constraint beside the same network trained and used without it."""
 
@@ -41,6 +44,7 @@ def list_rows(data: str, changes: tuple[str, ...] = (), published: tuple[str, ..
         experiment, name = f"qcdgm{number}_{data}", f"qc-DGM{number}"
         for words, reading in READINGS.items():
             rows[name + words] = Row(experiment + reading, changes=theirs, paper=name)
+            rows[f"{name}{words}, our decoding"] = Row(experiment + reading, changes=theirs, decoding={})
         rows[name] = Row(experiment, changes=changes, paper=name)
         rows[name.removeprefix("qc-")] = Row(experiment, changes=changes + WITHOUT)
     return rows

@@ -270,8 +270,7 @@ def draw_trusted() -> str:
 
 
 def draw_doubted() -> str:
-    kind, thing = find_shares("same kind", 0.4, 0.7), find_shares("same thing", 0.4, 0.7)
-    return f"{kind} of such keypoints are right, and {thing} of detected points on two views of one thing."
+    return f"{find_shares('same kind', 0.4, 0.7)} of such keypoints are right."
 
 
 def find_photographs(model: str, start: str) -> list[dict[str, Any]]:
@@ -342,9 +341,20 @@ def draw_doubts() -> str:
 
 
 def draw_runs() -> str:
-    first, second = read("results/beyond-training")["minutes"]
-    assert second == round(read("src/quadmatch/models/qcattention-voc")["trained"]["seconds"] / 60)
-    return f"There are two runs, of {first} and {second} minutes."
+    first, second, third = read("results/beyond-training")["minutes"]
+    assert third == round(read("src/quadmatch/models/qcattention-voc")["trained"]["seconds"] / 60)
+    return f"There are three runs, of {first}, {second} and {third} minutes."
+
+
+def draw_chosen_step() -> str:
+    """Which checkpoint of the third run ships, and what the run's end would have been."""
+    validation = read("results/beyond-training")["runs"][-1]["validation"]
+    best, last = max(validation, key=lambda one: one["accuracy"]), validation[-1]
+    assert read("src/quadmatch/models/qcattention-voc")["trained"]["best"]["step"] == best["step"]
+    return (
+        f"What ships is its step {best['step']:,}, which has {best['accuracy']:.1f} on the validation split; at its"
+        f" end, step {last['step']:,}, it has {last['accuracy']:.1f}."
+    )
 
 
 def draw_loss_by_outliers() -> str:
@@ -510,6 +520,7 @@ SENTENCES: dict[str, list[Callable[[], str]]] = {
         draw_ducks,
         draw_doubts,
         draw_runs,
+        draw_chosen_step,
         draw_loss_by_outliers,
         draw_longer_outliers,
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,10 @@ def test_pairs_count_by_their_keypoints() -> None:
 def test_every_method_of_the_paper_has_a_row_with_the_same_changes() -> None:
     for data in ("willow", "voc"):
         rows = list_rows(data, ("training.steps=5",))
-        assert len(rows) == len(PEERS) + 8
+        assert len(rows) == len(PEERS) + 12
+        ours = {name: row for name, row in rows.items() if name.endswith(", our decoding")}
+        assert len(ours) == 4
+        for name, row in ours.items():  # The same run as the row without these words, used otherwise.
+            assert row == replace(rows[name.removesuffix(", our decoding")], decoding={}, paper=None)
         assert all(row.changes[:1] == ("training.steps=5",) for row in rows.values())
         assert all(name in rows for pair in CONSTRAINED for name in pair)

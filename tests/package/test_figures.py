@@ -34,6 +34,7 @@ from quoted_figures import (
     draw_voc_test,
     draw_willow,
     draw_willow_constraint,
+    draw_willow_readings,
 )
 from quoted_sentences import SENTENCES
 from stated_numbers import STATED
@@ -55,6 +56,7 @@ TABLES = {
         partial(draw_compared, "ablation"),
         draw_losses,
         draw_trained_for_f1,
+        draw_willow_readings,
     ],
     "docs/features.md": [partial(draw_forms, FORMS)],
     "docs/own-images.md": [draw_scores, draw_transfer, draw_few_points],

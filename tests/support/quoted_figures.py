@@ -176,14 +176,7 @@ def draw_willow() -> str:
 
 def draw_willow_readings() -> str:
     """qc-DGM within the budget of the Willow table: as printed, as released and ours, and without the constraint."""
-    rows = read("results/willow-rows")["rows"]
-    lines = []
-    for name, row in rows.items():
-        if "DGM" in name:
-            paper = row["paper"].get("mean")
-            beside = "" if paper is None else f"{paper:.1f}"
-            lines.append([name_row(name), f"{row['mean']['mean']:.1f}", beside])
-    return draw(["Willow, test, 300 steps, one seed, accuracy", "here", "the paper"], *lines)
+    return draw_methods("willow-qcdgm", "Willow, test, 300 steps, one seed, accuracy")
 
 
 def draw_validation() -> str:

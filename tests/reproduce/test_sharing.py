@@ -12,10 +12,13 @@ from typer.testing import CliRunner
 
 from quadmatch.cli import app
 from quadmatch.features.cache import _read_header
+from quadmatch.models.runs import create_run
 from quadmatch.reproduce import ITEMS
 from quadmatch.reproduce.items import Row, Settings, Table
-from quadmatch.reproduce.sharing import group_by_run, list_needs
+from quadmatch.reproduce.reuse import read_row
+from quadmatch.reproduce.sharing import SHARES, fill_share, group_by_run, list_needs
 from quadmatch.reproduce.tables import list_steps
+from quadmatch.training.fit import build_trainer
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +46,17 @@ def test_features_that_rows_share_are_one_need(table, tmp_path) -> None:
     assert len(set(needs)) == 1
     changed = replace(table.rows["ours"], changes=("training.flip=true", "head.options.width=8"))
     assert len(set(list_needs(replace(table, rows=dict(table.rows, flipped=changed)), settings))) == 2
+
+
+def test_what_workers_compute_is_all_that_training_looks_at(table, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("QUADMATCH_CACHE", str(tmp_path))
+    changes = ("training.flip=true", "training.outliers=2", f"features.cache={tmp_path / 'kept'}")
+    row, settings = replace(table.rows["ours"], changes=changes), Settings(tmp_path)
+    (need,) = list_needs(replace(table, rows={"hard": row}), settings)
+    assert sum(fill_share(need, part) for part in range(SHARES)) > 0
+    before, experiment = sorted(count_entries(tmp_path / "kept")), read_row(row, 0, settings)
+    build_trainer(create_run(tmp_path / "run", experiment, experiment.features.precision, 1), lambda line: None)
+    assert sorted(count_entries(tmp_path / "kept")) == before
 
 
 def count_entries(folder: Path) -> list[str]:

@@ -17,7 +17,8 @@ from quadmatch.features.prepared import Stored
 from quadmatch.graph import Graph, GraphPair, PairBatch, collate
 from quadmatch.models.runs import create_run
 from quadmatch.training.augment import AUGMENTATIONS, build_augmentations
-from quadmatch.training.fit import PLACES, build_trainer, fit, resume
+from quadmatch.training.fit import build_trainer, fit, resume
+from quadmatch.training.sampling import PLACES
 from quadmatch.training.trainer import Trainer
 
 NOTHING = Stored({}, [])

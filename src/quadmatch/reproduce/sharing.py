@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from quadmatch.datasets.annotation import Annotation
-from quadmatch.datasets.mirroring import add_mirrored
 from quadmatch.experiments.build import build_features, load_split, open_store
 from quadmatch.experiments.schema import DataSection, FeaturesSection
 from quadmatch.features.extractor import FeatureExtractor
@@ -18,6 +17,7 @@ from quadmatch.launch.cluster import Cluster
 from quadmatch.reproduce.items import Settings, Table
 from quadmatch.reproduce.reuse import name_run, read_row
 from quadmatch.reproduce.tables import Step, list_steps, name_turn, reproduce_row
+from quadmatch.training.sampling import extend_objects
 
 SHARES = 32
 """Parts into which the objects of a split are divided, for workers to compute their features."""
@@ -64,6 +64,8 @@ class Need:
     split: str
     mirrored: bool
     """Whether objects are also seen in a mirror."""
+    outliers: int
+    """Points that match nothing that training adds to an object, at most."""
 
 
 def share_features(needs: Sequence[Need], share: Share) -> int:
@@ -81,7 +83,8 @@ def list_needs(table: Table, settings: Settings) -> Iterator[Need]:
             data, features = experiment.data, experiment.features.model_dump_json()
             # What features do not depend on is left out, so that equal needs are equal.
             described = data.model_dump_json(include={"name", "root", "size", "options"})
-            yield Need(described, features, data.split, experiment.training.flip)
+            training = experiment.training
+            yield Need(described, features, data.split, training.flip, training.outliers)
 
 
 def fill_share(need: Need, part: int) -> int:
@@ -103,7 +106,8 @@ def _load_objects(need: Need) -> tuple[FeatureExtractor, list[Annotation]]:
     """What computes the features, and the objects; a worker has several shares of them."""
     data, features = DataSection.model_validate_json(need.data), FeaturesSection.model_validate_json(need.features)
     objects = load_split(data, need.split)
-    return build_features(features, data.size), add_mirrored(objects) if need.mirrored else objects
+    seen = extend_objects(objects, outliers=need.outliers, mirrored=need.mirrored, size=data.size)
+    return build_features(features, data.size), seen
 
 
 def _say_nothing(line: str) -> None:

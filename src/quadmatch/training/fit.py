@@ -11,8 +11,6 @@ from typing import Any
 
 import torch
 
-from quadmatch.datasets.mirroring import add_mirrored
-from quadmatch.datasets.protocols import add_outliers
 from quadmatch.experiments.build import build_matcher, load_split
 from quadmatch.experiments.reading import Experiment
 from quadmatch.features.extractor import FeatureExtractor
@@ -23,12 +21,9 @@ from quadmatch.models.load import load
 from quadmatch.models.runs import RECORD, Run, create_run, locked, read_run, settle_precision, take_over, write_run
 from quadmatch.training.log import Say
 from quadmatch.training.loop import Progress, train
-from quadmatch.training.sampling import build_sampler
+from quadmatch.training.sampling import build_sampler, extend_objects
 from quadmatch.training.team import Alone, Team, TeamError, share
 from quadmatch.training.trainer import Trainer
-
-PLACES = 3
-"""Places in an object for each outlier of a step: it lies now here, now there, or the places are learned by heart."""
 
 
 def fit(
@@ -112,13 +107,10 @@ def build_trainer(run: Run, say: Say = print, team: Team | None = None) -> Train
         load_into(matcher, start.state_dict(), experiment.training.start)
     matcher.to(experiment.training.device)
     assert isinstance(matcher.features, FeatureExtractor)
-    annotations = load_split(experiment.data, experiment.data.split)
-    say(f"{experiment.data.name}, split {experiment.data.split}: {len(annotations)} objects")
-    if experiment.training.outliers:
-        places = PLACES * experiment.training.outliers
-        annotations = add_outliers(annotations, places, "uniform", size=experiment.data.size)
-    if experiment.training.flip:
-        annotations = add_mirrored(annotations)
+    data, training = experiment.data, experiment.training
+    annotations = load_split(data, data.split)
+    say(f"{data.name}, split {data.split}: {len(annotations)} objects")
+    annotations = extend_objects(annotations, outliers=training.outliers, mirrored=training.flip, size=data.size)
     began = perf_counter()
 
     def progress(done: int, total: int) -> None:

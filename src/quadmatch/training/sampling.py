@@ -11,7 +11,9 @@ import torch
 from quadmatch.datasets.annotation import Annotation
 from quadmatch.datasets.gathering import KeypointTable, gather_pairs, tabulate
 from quadmatch.datasets.hashing import hash_text
+from quadmatch.datasets.mirroring import add_mirrored
 from quadmatch.datasets.pairs import BatchIndex, Group, add_strangers, group_by_category, sample_batch
+from quadmatch.datasets.protocols import add_outliers
 from quadmatch.experiments.build import open_store
 from quadmatch.experiments.reading import Experiment
 from quadmatch.experiments.schema import DataSection
@@ -23,6 +25,9 @@ from quadmatch.features.store_features import Progress, fill_store
 from quadmatch.features.trunk import join_entries
 from quadmatch.graph import PairBatch
 from quadmatch.training.team import Team
+
+PLACES = 3
+"""Places in an object for each outlier of a step: it lies now here, now there, or the places are learned by heart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +74,13 @@ class Sampler:
         moved = (one.to(device) for one in (batch.source_nodes, batch.target_nodes))
         places = (torch.from_numpy(np.ascontiguousarray(one)).to(device) for one in (source, target))
         return stored, PairBatch(batch.pairs.to(device), *places, *moved)
+
+
+def extend_objects(annotations: list[Annotation], *, outliers: int, mirrored: bool, size: int) -> list[Annotation]:
+    """The objects as training looks at them: with places for outliers, and in a mirror too."""
+    if outliers:
+        annotations = add_outliers(annotations, PLACES * outliers, "uniform", size=size)
+    return add_mirrored(annotations) if mirrored else annotations
 
 
 def draw_outliers(training: TrainingSection, step: int) -> int:

@@ -206,5 +206,29 @@ def test_half_of_the_steps_have_points_that_match_nothing(tiny) -> None:
     assert (places == PLACES * 4).all()  # More than a step has: which ones, changes from step to step.
 
 
+def test_some_steps_see_views_of_one_object(tiny) -> None:
+    changes = ["training.views=0.5", "training.view_objects=30", "training.classes=2", "training.objects=2"]
+    experiment = tiny_experiment(tiny, [*changes, "training.outliers=2"])
+    run = create_run(tiny / "views", experiment, experiment.features.precision, 1)
+    sampler = build_trainer(run, lambda line: None).sampler
+    assert len(sampler.groups) == 5  # Views are no categories that other steps draw.
+    assert sampler.views
+    assert all(group.category.startswith("view/") for group in sampler.views)
+    assert (sampler.table.identity == ALONE).any(1).all()  # They have places for outliers too.
+    first = min(int(group.indices.min()) for group in sampler.views)
+    names = {name: index for index, name in enumerate(sampler.names)}
+    seen = []
+    sampler.store.get = lambda name, get=sampler.store.get: seen.append(names[name]) or get(name)
+    numbers = []
+    for step in range(30):
+        seen.clear()
+        _, batch = sampler.sample(step)
+        assert batch.pairs.truth.any((1, 2)).all()
+        kinds = {index >= first for index in seen}
+        assert len(kinds) == 1  # Views or objects, not both.
+        numbers.append(kinds.pop())
+    assert 8 < sum(numbers) < 22
+
+
 def _sides(batch: PairBatch) -> tuple[Graph, Graph]:
     return batch.pairs.source, batch.pairs.target

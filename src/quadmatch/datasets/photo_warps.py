@@ -63,7 +63,7 @@ def photo_warps(
         corners = find_corners(file, keypoints)
         for number in range(views):
             view = draw_view(file, seed, number, size, strength)
-            annotations.append(_annotate(view, f"{Path(file).stem}/{number:03d}", corners))
+            annotations.append(annotate(view, f"{Path(file).stem}/{number:03d}", corners))
     return sorted(annotations, key=lambda one: one.name)
 
 
@@ -84,7 +84,7 @@ class View:
         """The picture."""
         from scipy.ndimage import map_coordinates
 
-        photograph = load_photograph(self.file)
+        photograph = self.load()
         centres = (np.arange(self.size) + 0.5) * 2 / self.size - 1
         grid = np.stack(np.meshgrid(centres, centres), -1).reshape(-1, 2)
         # Positions are measured from the picture's corner, so a pixel's centre is half a pixel in.
@@ -93,6 +93,10 @@ class View:
         channels = [map_coordinates(photograph[..., c], places.T[::-1], order=1, **beyond) for c in range(3)]
         seen = np.stack(channels, -1).reshape(self.size, self.size, 3)
         return np.rint(255 * self._relight(seen)).astype(np.uint8)
+
+    def load(self) -> Float[np.ndarray, "S S 3"]:
+        """What is seen through the warp."""
+        return load_photograph(self.file)
 
     def find(self, corners: Float[np.ndarray, "K 2"]) -> Float[np.ndarray, "K 2"]:
         """Where points of the photograph are in the view, both in pixels."""
@@ -115,12 +119,13 @@ def draw_view(file: str, seed: int, number: int, size: int = 256, strength: floa
     return View(file, warp, key, size, strength)
 
 
-def _annotate(view: View, name: str, corners: Float[np.ndarray, "K 2"]) -> Annotation:
+def annotate(view: View, name: str, corners: Float[np.ndarray, "K 2"]) -> Annotation:
+    """A view with the corners that it shows, named by their numbers; its category is the name up to the last `/`."""
     points = view.find(corners)
     seen = ((points > BORDER) & (points < view.size - BORDER)).all(1)
     names = tuple(str(number) for number in np.flatnonzero(seen))
     box = (0.0, 0.0, float(view.size), float(view.size))
-    return Annotation(name, name.partition("/")[0], view, box, names, points[seen])
+    return Annotation(name, name.rpartition("/")[0], view, box, names, points[seen])
 
 
 @lru_cache(maxsize=32)
@@ -150,16 +155,26 @@ def find_photographs() -> Path:
 
 @lru_cache(maxsize=64)
 def find_corners(file: str, count: int) -> Float[np.ndarray, "K 2"]:
-    """The `count` strongest corners of a photograph's middle part (Shi and Tomasi), strongest first."""
+    """The `count` strongest corners of a photograph's middle part, strongest first."""
+    return locate_corners(load_photograph(file), count)
+
+
+def locate_corners(
+    photograph: Float[np.ndarray, "S S 3"], count: int, *, margin: int = MARGIN, separation: int = SEPARATION
+) -> Float[np.ndarray, "K 2"]:
+    """The `count` strongest corners of what is warped (Shi and Tomasi), strongest first.
+
+    None is nearer than `margin` pixels to the edge, or than `separation` pixels to a stronger one in x and y.
+    """
     from scipy.ndimage import gaussian_filter, maximum_filter, sobel
 
-    grey = load_photograph(file).mean(-1)
+    grey = photograph.mean(-1)
     x, y = sobel(grey, 1), sobel(grey, 0)
     xx, xy, yy = (gaussian_filter(product, 2.0) for product in (x * x, x * y, y * y))
     strength = (xx + yy) / 2 - np.sqrt(((xx - yy) / 2) ** 2 + xy**2)
     inner = np.zeros_like(strength, dtype=bool)
-    inner[MARGIN:-MARGIN, MARGIN:-MARGIN] = True
-    peaks = inner & (strength == maximum_filter(strength, 2 * SEPARATION + 1)) & (strength > 0)
+    inner[margin:-margin, margin:-margin] = True
+    peaks = inner & (strength == maximum_filter(strength, 2 * separation + 1)) & (strength > 0)
     rows, columns = np.nonzero(peaks)
     order = np.argsort(-strength[rows, columns], kind="stable")[:count]
     return np.stack([columns[order] + 0.5, rows[order] + 0.5], 1).astype(np.float64)

@@ -45,6 +45,10 @@ class TrainingSection(Section):
     """Pairs of objects of different categories, which have nothing in common, in each of those steps."""
     outliers: NonNegativeInt = 0
     """Points anywhere in the crop that match nothing: at most so many in each object, in half of the steps."""
+    views: Share = 0.0
+    """Share of the steps that match warped views of one object with each other, in place of different objects."""
+    view_objects: PositiveInt = 1000
+    """Objects of which there are views, no more than the split has."""
     flip: bool = False
     """Whether every object is also seen in a mirror, left and right in its keypoints' names exchanged."""
     augmentation: AugmentationSection = AugmentationSection()

@@ -9,6 +9,7 @@ import torch
 
 from quadmatch.datasets.annotation import Annotation, load_crop, read_picture
 from quadmatch.datasets.pixels import is_plain
+from quadmatch.datasets.views import ObjectView
 from quadmatch.features.cache import FeatureStore, hash_entry
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.prepared import IMAGES, extract_crops
@@ -25,7 +26,9 @@ def name_entry(annotation: Annotation) -> str:
         # Stores of version 0.1.0 hold such pictures as they were read then: neither turned nor on white.
         name += "" if is_plain(annotation.image, annotation.name) else " upright"
     else:
-        name = hash_entry(read_picture(annotation), annotation.box, annotation.points)
+        drawn = annotation.image
+        content = drawn.identify() if isinstance(drawn, ObjectView) else read_picture(annotation)
+        name = hash_entry(content, annotation.box, annotation.points)
     return f"{name} mirrored" if annotation.mirrored else name
 
 

@@ -17,7 +17,7 @@ from quadmatch.launch.cluster import Cluster
 from quadmatch.reproduce.items import Settings, Table
 from quadmatch.reproduce.reuse import name_run, read_row
 from quadmatch.reproduce.tables import Step, list_steps, name_turn, reproduce_row
-from quadmatch.training.sampling import extend_objects
+from quadmatch.training.sampling import count_views, extend_objects
 
 SHARES = 32
 """Parts into which the objects of a split are divided, for workers to compute their features."""
@@ -66,6 +66,8 @@ class Need:
     """Whether objects are also seen in a mirror."""
     outliers: int
     """Points that match nothing that training adds to an object, at most."""
+    views: int
+    """Objects of which training sees warped views."""
 
 
 def share_features(needs: Sequence[Need], share: Share) -> int:
@@ -84,7 +86,7 @@ def list_needs(table: Table, settings: Settings) -> Iterator[Need]:
             # What features do not depend on is left out, so that equal needs are equal.
             described = data.model_dump_json(include={"name", "root", "size", "options"})
             training = experiment.training
-            yield Need(described, features, data.split, training.flip, training.outliers)
+            yield Need(described, features, data.split, training.flip, training.outliers, count_views(training))
 
 
 def fill_share(need: Need, part: int) -> int:
@@ -106,7 +108,7 @@ def _load_objects(need: Need) -> tuple[FeatureExtractor, list[Annotation]]:
     """What computes the features, and the objects; a worker has several shares of them."""
     data, features = DataSection.model_validate_json(need.data), FeaturesSection.model_validate_json(need.features)
     objects = load_split(data, need.split)
-    seen = extend_objects(objects, outliers=need.outliers, mirrored=need.mirrored, size=data.size)
+    seen = extend_objects(objects, outliers=need.outliers, mirrored=need.mirrored, views=need.views, size=data.size)
     return build_features(features, data.size), seen
 
 

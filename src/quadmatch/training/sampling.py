@@ -14,6 +14,7 @@ from quadmatch.datasets.hashing import hash_text
 from quadmatch.datasets.mirroring import add_mirrored
 from quadmatch.datasets.pairs import BatchIndex, Group, add_strangers, group_by_category, sample_batch
 from quadmatch.datasets.protocols import add_outliers
+from quadmatch.datasets.views import VIEW, make_views
 from quadmatch.experiments.build import open_store
 from quadmatch.experiments.reading import Experiment
 from quadmatch.experiments.schema import DataSection
@@ -35,6 +36,8 @@ class Sampler:
     """Batches of training as a pure function of (seed, step)."""
 
     groups: list[Group]
+    views: list[Group]
+    """Views of one object each, which some steps match in place of different objects."""
     table: KeypointTable
     names: list[str]
     """Of the objects in the store."""
@@ -49,16 +52,13 @@ class Sampler:
         everything = hash_text("protocol", training.seed, step) < training.unfiltered * 2**64
         if everything:
             protocol = "unfiltered"
+        looking = hash_text("views", training.seed, step) < training.views * 2**64
+        groups = self.views if looking else self.groups
         drawn = sample_batch(
-            self.groups,
-            seed=training.seed,
-            step=step,
-            classes=training.classes,
-            objects=training.objects,
-            protocol=protocol,
+            groups, seed=training.seed, step=step, classes=training.classes, objects=training.objects, protocol=protocol
         )
         if everything and training.strangers:
-            drawn = add_strangers(drawn, self.groups, seed=training.seed, step=step, count=training.strangers)
+            drawn = add_strangers(drawn, groups, seed=training.seed, step=step, count=training.strangers)
         return self.gather(drawn, protocol, step)
 
     def gather(self, drawn: BatchIndex, protocol: str, step: int) -> tuple[Stored, PairBatch]:
@@ -76,11 +76,19 @@ class Sampler:
         return stored, PairBatch(batch.pairs.to(device), *places, *moved)
 
 
-def extend_objects(annotations: list[Annotation], *, outliers: int, mirrored: bool, size: int) -> list[Annotation]:
-    """The objects as training looks at them: with places for outliers, and in a mirror too."""
+def extend_objects(
+    annotations: list[Annotation], *, outliers: int, mirrored: bool, views: int, size: int
+) -> list[Annotation]:
+    """The objects as training looks at them: in a mirror too, with views of so many, and places for outliers."""
+    seen = make_views(annotations, views, size) if views else []
     if outliers:
-        annotations = add_outliers(annotations, PLACES * outliers, "uniform", size=size)
-    return add_mirrored(annotations) if mirrored else annotations
+        annotations, seen = (add_outliers(one, PLACES * outliers, "uniform", size=size) for one in (annotations, seen))
+    return [*(add_mirrored(annotations) if mirrored else annotations), *seen]
+
+
+def count_views(training: TrainingSection) -> int:
+    """Objects of which training sees views."""
+    return training.view_objects if training.views else 0
 
 
 def draw_outliers(training: TrainingSection, step: int) -> int:
@@ -106,4 +114,8 @@ def build_sampler(
     names = fill_store(store, extractor, annotations, progress=progress)
     table = tabulate(annotations, experiment.data.size)
     groups = group_by_category(annotations)
-    return Sampler(groups, table, names, store, extractor, experiment.data, experiment.training)
+    views = [group for group in groups if group.category.startswith(VIEW)]
+    if experiment.training.views and not views:
+        raise ValueError("training.views: no object has enough corners for views of it")
+    objects = [group for group in groups if not group.category.startswith(VIEW)]
+    return Sampler(objects, views, table, names, store, extractor, experiment.data, experiment.training)

@@ -75,7 +75,7 @@ def test_a_table_is_trained_evaluated_printed_and_reused(invoke, tiny, tmp_path,
     done = invoke(*words)
     assert done.exit_code == 0, done.output
     assert "ours, paper" in done.output
-    assert "ours, ours" in done.output
+    assert "ours, here" in done.output
     assert "without, paper" not in done.output
     assert "96.0" in done.output
     kept = json.loads((tmp_path / "tiny.json").read_text())
@@ -244,7 +244,7 @@ def test_spread_over_seeds() -> None:
     assert row.describe("a") == "55.0 ± 7.1"
     one = summarise(results[:1], "f1", {})
     assert RowResult("ours", one["mean"], one["std"], {}).describe("mean") == "50.0"
-    assert list_lines([row])[:2] == [["class", "ours, ours", "ours, paper"], ["a", "55.0 ± 7.1", "51.0"]]
+    assert list_lines([row])[:2] == [["class", "ours, here", "ours, paper"], ["a", "55.0 ± 7.1", "51.0"]]
 
 
 def other(root, split, *, least: int = 1):
@@ -394,7 +394,7 @@ def test_a_table_of_more_methods_than_classes_has_a_line_a_method(monkeypatch, t
     table = replace(ITEMS["willow"], compared=())
     few = make_table(replace(table, rows={"PCA": rows["PCA"]}), settings)
     many = make_table(replace(table, rows=rows), settings)
-    assert (few.lines[0], few.totals) == (["class", "PCA, ours", "PCA, paper"], 1)
+    assert (few.lines[0], few.totals) == (["class", "PCA, here", "PCA, paper"], 1)
     assert (many.lines[0], many.totals) == (["class", "Car", "Duck", "mean"], 0)
     assert ["GMN, paper", "72.9", "74.3", "76.2"] in many.lines
 

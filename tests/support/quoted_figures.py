@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from quadmatch.reproduce.outliers import KINDS
-from quadmatch.reproduce.rows import PEERS
+from quadmatch.reproduce.rows import PEERS, tell_network
 from quadmatch.reproduce.scores import list_shares
 from quadmatch.reproduce.tables import read_published
 
@@ -140,12 +140,6 @@ def draw_voc_constraint() -> str:
     return draw([*heading, "trained without"], *lines)
 
 
-def name_row(name: str) -> str:
-    """A row's name as pages have it: a network of ours beside the paper's figure says that it is another one."""
-    compact = name in {"qc-DGM1", "qc-DGM2"} or name.startswith("qcdgm2-voc as shipped")
-    return f"{name}, ours (compact)" if compact else name
-
-
 def draw_methods(record: str, title: str) -> str:
     """Every row of a table by its mean, beside the paper's; and how far from it."""
     lines = []
@@ -153,7 +147,7 @@ def draw_methods(record: str, title: str) -> str:
         mean, paper = row["mean"]["mean"], row["paper"].get("mean")
         spread = "" if row["std"]["mean"] is None else f" ± {row['std']['mean']:.1f}"
         beside = ["", ""] if paper is None else [f"{paper:.1f}", f"{mean - paper:+.1f}"]
-        lines.append([name_row(name), f"{mean:.1f}{spread}", *beside])
+        lines.append([tell_network(name), f"{mean:.1f}{spread}", *beside])
     return draw([title, "here", "the paper", "difference"], *lines)
 
 
@@ -169,7 +163,7 @@ def draw_willow() -> str:
         figures = [f"{one['mean']['mean']:.1f}" if one else "" for one in (row, found)]
         spread = found["std"]["mean"] if found else None
         figures[1] += "" if spread is None else f" ± {spread:.1f}"
-        lines.append([name_row(name), *figures, *beside])
+        lines.append([tell_network(name), *figures, *beside])
     heading = ["Willow, test, accuracy", "all image features, one seed", "half left out in training", "the paper"]
     return draw([*heading, "difference"], *lines)
 

@@ -365,7 +365,7 @@ def draw_loss_by_outliers() -> str:
     met = "met" if ours <= other / 2 else "missed"
     return (
         f"With ten outliers anywhere in the picture `qcattention-voc` loses {ours:.1f} points and `qcdgm2-voc`"
-        f" {other:.1f}. At most half of that was aimed at: {met}."
+        f" {other:.1f}. The aim was to lose at most half as much as `qcdgm2-voc`. It was {met}."
     )
 
 

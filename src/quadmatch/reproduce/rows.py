@@ -20,7 +20,7 @@ PEERS = {
 }
 """What the paper compares with, by its name there and what differs, and how its experiments begin."""
 READINGS = {", as printed": "_paper", ", as released": "_released"}
-"""The two networks behind the published figures of qc-DGM; the rows without such a word are ours.
+"""Two readings of the published qc-DGM, the paper's and its authors' code's; rows without such a word are ours.
 
 Each has a second row with our inference in place of its own: what the difference between the two is worth.
 """
@@ -48,3 +48,22 @@ def list_rows(data: str, changes: tuple[str, ...] = (), published: tuple[str, ..
         rows[name] = Row(experiment, changes=changes, paper=name)
         rows[name.removeprefix("qc-")] = Row(experiment, changes=changes + WITHOUT)
     return rows
+
+
+NAMED = {
+    "DGM1",
+    "DGM2",
+    "DGM1 after VOC",
+    "DGM2 after VOC",
+    "qcdgm1-voc as shipped",
+    "qcdgm2-voc as shipped",
+    "raw attributes",
+    "all",
+}
+"""How labels begin, besides `qc-`, whose network is ours unless they name a reading."""
+
+
+def tell_network(label: str) -> str:
+    """The label of a row, which says so where the network is ours although its name is that of the paper's."""
+    ours = label.partition(",")[0].removeprefix("qc-") in NAMED and not any(words in label for words in READINGS)
+    return f"{label}, ours (compact)" if ours else label

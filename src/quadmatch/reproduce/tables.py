@@ -13,6 +13,7 @@ from quadmatch.evaluation.report import Conditions
 from quadmatch.reproduce.items import Output, Row, Settings, Table
 from quadmatch.reproduce.paired import Comparison, compare_rows
 from quadmatch.reproduce.reuse import evaluate_row, list_lasting
+from quadmatch.reproduce.rows import tell_network
 
 KEPT = ("training_seed", "pairs_hash", "date", "hardware", "commit", "precision", "seconds")
 """What a table's record says of each evaluation besides its mean."""
@@ -120,7 +121,10 @@ def list_lines(rows: Sequence[RowResult]) -> list[list[str]]:
     """Heading, then a line a class with our figure and the paper's of each method, and the mean last."""
     names = sorted({name for row in rows for name in row.mean} - {"mean"})
     columns = [pair for row in rows for pair in ((row, False), (row, True)) if row.paper or not pair[1]]
-    heads = [row.label + (", paper" if paper else ", ours" if row.paper else "") for row, paper in columns]
+    heads = [
+        f"{row.label}, paper" if paper else tell_network(row.label) + (", here" if row.paper else "")
+        for row, paper in columns
+    ]
     lines = [["class", *heads]]
     for name in (*names, "mean"):
         lines.append([name, *(_quote(row, name) if paper else row.describe(name) for row, paper in columns)])

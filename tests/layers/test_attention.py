@@ -141,3 +141,30 @@ def test_the_head_runs_under_autocast() -> None:
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         assignment = head(pair.to(torch.float32), source.to(torch.float32), target.to(torch.float32)).assignment
     torch.testing.assert_close(assignment.float().sum(1), torch.ones(1, 4), atol=0.05, rtol=0)
+
+
+SMALL = {"channels": 12, "width": 16, "layers": 1, "convolutions": 1, "heads": 2}
+
+
+@pytest.mark.parametrize("switch", ["feature_dropout", "erase", "dropout"])
+def test_the_head_leaves_out_in_training_what_its_switches_say(switch: str) -> None:
+    pair, source, target = random_pair(7, 6, seed=0, dtype=torch.float32)
+
+    def score_twice(value: float, training: bool) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        head = METHODS["attention"](**SMALL, **{switch: value}).train(training)
+        return [head(pair, source, target).unary for _ in range(2)]
+
+    for value, training, alike in ((0.5, True, False), (0.5, False, True), (0.0, True, True)):
+        first, second = score_twice(value, training)
+        assert torch.equal(first, second) == alike
+
+
+def test_a_node_that_is_erased_is_known_by_its_place_alone() -> None:
+    pair, source, target = random_pair(7, 6, seed=0, dtype=torch.float32)
+    other = replace(source, maps={name: one.flip(1) for name, one in source.maps.items()})
+    for erase, alike in ((1.0, True), (0.0, False)):
+        torch.manual_seed(0)
+        head = METHODS["attention"](**SMALL, erase=erase).train()
+        head.matchability = None  # It reads what the image says of a node, erased or not.
+        assert torch.equal(*(head(pair, one, target).unary for one in (source, other))) == alike

@@ -113,6 +113,53 @@ def test_as_logits_a_constraint_without_weight_changes_nothing():
     assert right[1] > right[0]
 
 
+def _normalise(scores: torch.Tensor, rounds: int = 400) -> torch.Tensor:
+    """Sinkhorn of one square matrix, row by row and column by column until nothing changes."""
+    x = (scores - scores.max()).exp()
+    for _ in range(rounds):
+        x = x / x.sum(1, keepdim=True)
+        x = x / x.sum(0, keepdim=True)
+    return x
+
+
+@pytest.mark.parametrize(("weight", "heat"), [(0.02, 1.0), (0.3, 0.5)])
+def test_as_logits_the_steps_are_those_of_their_description(weight, heat):
+    """The form that ships, written out for one pair: X_u is s/τ, and every step a Sinkhorn of what falls steepest."""
+    pair, scores = _copies(1, 6, noise=0.5)
+    s, a, b = scores[0], pair.source.adjacency[0], pair.target.adjacency[0]
+    options = {"unary": "logits", "output_temperature": heat, "weight": weight, "temperature": 1 - weight}
+    step = QuadraticStep(outer=1, inner=5, sinkhorn_iterations=400, **options)
+    x = _normalise(s / heat)
+    for k in range(5):
+        rest = a - x @ b @ x.T
+        slope = -2 * weight * (rest.T @ x @ b + rest @ x @ b.T) - (1 - weight) * s / heat
+        x = x + 2 / (k + 2) * (_normalise(-slope / (1 - weight)) - x)
+    matching = replace(_match(pair, scores, heat), assignment=_normalise(s / heat)[None])
+    torch.testing.assert_close(step(matching, pair.mask).assignment[0], x, atol=1e-6, rtol=0)
+
+
+def test_the_share_and_the_rounds_of_sinkhorn_are_used():
+    pair, scores = _copies(1, 6, noise=0.5)
+    matching, inner = _match(pair, scores), {"outer": 2, "inner": 2}
+    x = QuadraticStep(sinkhorn_iterations=3, **inner)(matching, pair.mask).assignment
+    wanted = frank_wolfe(
+        matching.assignment,
+        matching.structure_source,
+        matching.structure_target,
+        pair.mask,
+        start=matching.assignment,
+        sinkhorn_iterations=3,
+        **inner,
+    )
+    assert torch.equal(x, wanted)
+    assert (QuadraticStep(**inner)(matching, pair.mask).assignment - x).abs().max() > 1e-9
+    residual = QuadraticStep(output="residual", share=2.0, sinkhorn_iterations=400, **inner)(matching, pair.mask)
+    full = QuadraticStep(sinkhorn_iterations=400, **inner)(matching, pair.mask).assignment[0]
+    torch.testing.assert_close(
+        residual.assignment[0], _normalise((scores[0] + 2 * full) / 0.05, 4000), atol=1e-4, rtol=0
+    )
+
+
 @pytest.mark.parametrize(
     "options",
     [

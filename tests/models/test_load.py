@@ -219,13 +219,27 @@ def test_other_initial_weights_are_warned_about(run, models, monkeypatch) -> Non
 def test_command_puts_figures_onto_the_card(run, models, tmp_path) -> None:
     figures = tmp_path / "result.json"
     figures.write_text(json.dumps({"mean": {"accuracy": 71.5}, "protocol": "intersection", "classes": {}}))
-    app = typer.Typer()
-    app.command()(export_command)
     words = [run, "small", "--out", models, "--figures", figures]
-    done = CliRunner().invoke(app, [str(word) for word in words])
+    done = CliRunner().invoke(_make_app(), [str(word) for word in words])
     assert done.exit_code == 0, done.output
     assert "MB" in done.output
     assert read_card(models / "small.json")["figures"] == [{"protocol": "intersection", "mean": {"accuracy": 71.5}}]
+
+
+@pytest.mark.parametrize(("commit", "told"), [("1234567", False), ("1234567+changes", True)])
+def test_an_export_says_if_no_commit_holds_the_code(run, tmp_path, commit: str, told: bool) -> None:
+    record = json.loads((run / "run.json").read_text())
+    record["origin"]["commit"] = commit
+    copy = shutil.copytree(run, tmp_path / "run")
+    (copy / "run.json").write_text(json.dumps(record))
+    done = CliRunner().invoke(_make_app(), [str(copy), "small", "--out", str(tmp_path)])
+    assert ("no commit holds that code" in done.output) == told
+
+
+def _make_app() -> typer.Typer:
+    app = typer.Typer()
+    app.command()(export_command)
+    return app
 
 
 def test_the_data_of_a_model_is_the_default(run, tiny) -> None:

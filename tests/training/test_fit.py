@@ -17,6 +17,7 @@ from quadmatch.bench.training import count_calls
 from quadmatch.commands.train import train
 from quadmatch.experiments.build import build_matcher
 from quadmatch.experiments.reading import ExperimentError, read_experiment
+from quadmatch.features.weight_files import hash_state
 from quadmatch.machine import count_cores
 from quadmatch.models.checkpoints import list_checkpoints, load_checkpoint, load_parameters, read_state
 from quadmatch.models.load import load
@@ -150,6 +151,9 @@ def test_a_run_begins_where_another_ended(tiny, tmp_path, quiet) -> None:
     trainer = make_trainer(tiny, tmp_path / "second", f"training.start={tmp_path / 'first'}")
     expected, found = load_parameters(tmp_path / "first"), trainer.matcher.state_dict()
     assert all(torch.equal(found[name], value) for name, value in expected.items())
+    # A folder or a name may come to hold something else: what it held is written down.
+    assert read_run(tmp_path / "second").origin["start_sha256"] == hash_state(expected)
+    assert "start_sha256" not in read_run(tmp_path / "first").origin
     with pytest.raises(ValueError, match=r"does not fit the model: .*has the shape"):
         make_trainer(tiny, tmp_path / "third", f"training.start={tmp_path / 'first'}", "head.options.width=4")
 

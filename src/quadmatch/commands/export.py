@@ -27,5 +27,8 @@ def export(
 
     evaluations = [json.loads(path.read_text(encoding="utf-8")) for path in figures or ()]
     card = export_model(run, name, out, evaluations=evaluations, number=number)
+    commit = json.loads(card.read_text(encoding="utf-8")).get("commit") or ""
+    if commit.endswith("+changes"):
+        typer.echo(f"trained from {commit}: no commit holds that code; train from a clean one to ship it", err=True)
     size = card.with_suffix(".safetensors").stat().st_size
     typer.echo(f"{card} and {card.with_suffix('.safetensors').name}, {size / 2**20:.1f} MB")

@@ -180,6 +180,16 @@ def _take(tensors: Mapping[str, Tensor], start: str) -> dict[str, Tensor]:
     return {key.removeprefix(start): value for key, value in tensors.items() if key.startswith(start)}
 
 
+def identify_parameters(name_or_path: str | os.PathLike[str]) -> str:
+    """A hash of a model's parameters, which stays that of a shipped one's name after another model took the name."""
+    from quadmatch.features.weight_files import hash_state
+    from quadmatch.models.checkpoints import load_parameters
+
+    place = find_model(name_or_path)
+    known: str = hash_state(load_parameters(place)) if place.is_dir() else read_card(place)["sha256"]
+    return known
+
+
 def identify_weights(state: Mapping[str, Tensor]) -> str:
     """A name for a network's weights, from its biases alone, which are quick to hash."""
     from quadmatch.features.weight_files import hash_state

@@ -44,7 +44,7 @@ class Run:
     threads: int
     """Processor threads of everything else; sums depend on them in the last digit."""
     origin: Mapping[str, str]
-    """Date, command, hardware, commit and versions of the process that began it."""
+    """Date, command, hardware, commit and versions of the process that began it, and what it began with, as a hash."""
     world_size: int = 1
     """Processes that train it together; dropout and the order of sums depend on them."""
 
@@ -53,7 +53,12 @@ def create_run(folder: Path, experiment: Experiment, precision: str, threads: in
     """A new run; a folder that holds anything is refused, but for what a kill left of a run's first file."""
     if folder.exists() and (not folder.is_dir() or any(one.suffix != ".partial" for one in folder.iterdir())):
         raise FileExistsError(f"{folder} exists: resume the run in it, or choose another folder")
-    run = Run(folder, experiment, precision, threads, describe_origin(), world_size)
+    origin = describe_origin()
+    if experiment.training.start is not None:
+        from quadmatch.models.load import identify_parameters
+
+        origin |= {"start_sha256": identify_parameters(experiment.training.start)}
+    run = Run(folder, experiment, precision, threads, origin, world_size)
     folder.mkdir(parents=True, exist_ok=True)
     write_run(run)
     return run

@@ -208,7 +208,8 @@ def test_half_of_the_steps_have_points_that_match_nothing(tiny) -> None:
 
 def test_some_steps_see_views_of_one_object(tiny) -> None:
     changes = ["training.views=0.5", "training.view_objects=30", "training.classes=2", "training.objects=2"]
-    experiment = tiny_experiment(tiny, [*changes, "training.outliers=2"])
+    changes += ["training.outliers=2", "training.unfiltered=0.5", "training.strangers=1"]
+    experiment = tiny_experiment(tiny, changes)
     run = create_run(tiny / "views", experiment, experiment.features.precision, 1)
     sampler = build_trainer(run, lambda line: None).sampler
     assert len(sampler.groups) == 5  # Views are no categories that other steps draw.
@@ -223,7 +224,7 @@ def test_some_steps_see_views_of_one_object(tiny) -> None:
     for step in range(30):
         seen.clear()
         _, batch = sampler.sample(step)
-        assert batch.pairs.truth.any((1, 2)).all()
+        assert int((~batch.pairs.truth.any((1, 2))).sum()) <= 1  # A pair of strangers, in some steps.
         kinds = {index >= first for index in seen}
         assert len(kinds) == 1  # Views or objects, not both.
         numbers.append(kinds.pop())

@@ -58,7 +58,8 @@ class Sampler:
             groups, seed=training.seed, step=step, classes=training.classes, objects=training.objects, protocol=protocol
         )
         if everything and training.strangers:
-            drawn = add_strangers(drawn, groups, seed=training.seed, step=step, count=training.strangers)
+            known = [*self.groups, *self.views]
+            drawn = add_strangers(drawn, known, seed=training.seed, step=step, count=training.strangers)
         return self.gather(drawn, protocol, step)
 
     def gather(self, drawn: BatchIndex, protocol: str, step: int) -> tuple[Stored, PairBatch]:

@@ -2,9 +2,10 @@
 
     QUADMATCH_PRECISION=bfloat16,channels_last,1 python benchmarks/choose_default.py --mirror DIR
 
-Warped training photographs and corners of houses made of them, and pairs of Pascal VOC's validation split. The network
-runs once for each picture; then each change of a constant takes seconds. `--model` is the trained half, a model or the
-folder of a run. Without a data set of Pascal VOC, give `--pairs 0`.
+Warped training photographs and corners of houses made of them, pairs of Pascal VOC's validation split, and Willow's
+training cars and motorbikes; each of them also with points that match nothing. The network runs once for each picture;
+then each change of a constant takes seconds. `--model` is the trained half, a model or the folder of a run; the first
+row is what it does alone. Without a data set of Pascal VOC, give `--pairs 0`. `--only` tries nothing but what is there.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import quadmatch.layers.local_maps as local_maps
 import quadmatch.methods.bending as bending
 import quadmatch.methods.consensus as consensus
 from quadmatch.bench.walls import list_wall_pairs
-from quadmatch.datasets import DATASETS
+from quadmatch.datasets import DATASETS, Annotation
 from quadmatch.datasets.photo_pairs import PicturePair, list_photo_pairs, list_pictures
+from quadmatch.datasets.protocols import add_outliers
 from quadmatch.evaluation.evaluate import choose_pairs, compare_pairs
 from quadmatch.evaluation.report import Conditions
 from quadmatch.features.prepared import pair_up
@@ -67,6 +69,7 @@ def main() -> None:
     parser.add_argument("--mirror", help="folder of the archives of Pascal VOC")
     parser.add_argument("--pairs", type=int, default=15, help="pairs of each class of Pascal VOC")
     parser.add_argument("--draws", type=int, default=1, help="pairs of each photograph and corner")
+    parser.add_argument("--only", action="store_true", help="no constant is changed")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.mirror:
@@ -74,17 +77,24 @@ def main() -> None:
     matcher = build_default(trained=options.model)
     matcher.head.head = Recorded(matcher.head.head)
     sets = gather(matcher, options.draws, options.pairs)
-    rows = {"as it is": try_all(matcher, sets)}
-    print("as it is", rows["as it is"], flush=True)
-    for name, values in TRIED.items():
+    whole, decoding = matcher.head, matcher.decoding
+    matcher.head, matcher.decoding = whole.head, {"weight": 0.0}
+    rows = {"trained half alone": try_all(matcher, sets)}
+    matcher.head, matcher.decoding = whole, decoding
+    rows["as it is"] = try_all(matcher, sets)
+    for name, row in rows.items():
+        print(name, row, flush=True)
+    for name, values in () if options.only else TRIED.items():
         place = next(one for one in (consensus, bending, local_maps) if hasattr(one, name))
         usual = getattr(place, name)
         for value in values:
             if value != usual:
                 setattr(place, name, value)
+                matcher.decoding = {"weight": consensus.HEAD_WEIGHT}
                 rows[f"{name} = {value}"] = try_all(matcher, sets)
                 print(f"{name} = {value}", rows[f"{name} = {value}"], flush=True)
         setattr(place, name, usual)
+        matcher.decoding = decoding
     if options.out:
         command = f"python benchmarks/choose_default.py --model {options.model} --pairs {options.pairs}"
         write_json(options.out, {"command": command, "seed": 0, **describe_origin(), "rows": rows})
@@ -102,7 +112,16 @@ def gather(matcher: Matcher, draws: int, pairs: int) -> dict[str, list[tuple[Fea
     for name, own in drawn.items():
         found[name] = list(photograph(matcher, own))
         found[f"{name}, {OUTLIERS} outliers"] = list(photograph(matcher, [scatter(pair) for pair in own]))
-    return found | ({"voc": list(look_up(matcher, pairs))} if pairs else {})
+    if pairs:
+        kinds = {"voc": ("pascal-voc", "validation", None), "cars": ("willow", "trainval", {"Car", "Motorbike"})}
+        for name, (dataset, split, only) in kinds.items():
+            objects = [one for one in DATASETS[dataset](None, split) if only is None or one.category in only]
+            number = pairs if only is None else 10 * pairs
+            found[name] = list(look_up(matcher, objects, split, number))
+            found[f"{name}, {OUTLIERS} outliers"] = list(
+                look_up(matcher, add_outliers(objects, OUTLIERS, "uniform"), split, number)
+            )
+    return found
 
 
 def scatter(pair: PicturePair) -> PicturePair:
@@ -125,9 +144,11 @@ def photograph(matcher: Matcher, pairs: Sequence[PicturePair]) -> Iterator[tuple
         yield matcher.features(*stored), batch
 
 
-def look_up(matcher: Matcher, pairs: int) -> Iterator[tuple[Features, PairBatch]]:
-    """Pairs of Pascal VOC's validation split, as an evaluation sees them."""
-    annotations, seen = DATASETS["pascal-voc"](None, "validation"), []
+def look_up(
+    matcher: Matcher, annotations: Sequence[Annotation], split: str, pairs: int
+) -> Iterator[tuple[Features, PairBatch]]:
+    """Pairs of the objects of a data set, as an evaluation sees them."""
+    seen = []
     compare = matcher.compare
 
     def record(features: Features, batch: PairBatch) -> Matching:
@@ -135,7 +156,7 @@ def look_up(matcher: Matcher, pairs: int) -> Iterator[tuple[Features, PairBatch]
         return compare(features, batch)
 
     matcher.compare = record  # type: ignore[method-assign]
-    chosen = choose_pairs(annotations, Conditions(split="validation", pairs=pairs))
+    chosen = choose_pairs(annotations, Conditions(split=split, pairs=pairs))
     for _ in compare_pairs(matcher, annotations, chosen, "intersection"):
         pass
     matcher.compare = compare  # type: ignore[method-assign]
@@ -145,7 +166,6 @@ def look_up(matcher: Matcher, pairs: int) -> Iterator[tuple[Features, PairBatch]
 @torch.no_grad()
 def try_all(matcher: Matcher, sets: dict[str, list[tuple[Features, PairBatch]]]) -> dict[str, float]:
     """Percent right of each set, with the constants as they are now."""
-    matcher.decoding = {"weight": consensus.HEAD_WEIGHT}
     shares = {}
     for name, batches in sets.items():
         right = total = 0

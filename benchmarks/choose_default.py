@@ -45,7 +45,8 @@ TRIED: dict[str, Sequence[Any]] = {
     "NODES": (8, 12, 16),
     "LEAST": ((-4.0, -12.0), (-6.0, -12.0), (-6.0, -9.0)),
     "CHANCE": (-3.0, -2.0, -1.0),
-    "HEAD_WEIGHT": (0.02, 0.05, 0.1),
+    "CERTAIN": (2.0, 2.5, 3.0),
+    "WEIGHT": (0.02, 0.05, 0.1),
 }
 
 
@@ -90,7 +91,7 @@ def main() -> None:
         for value in values:
             if value != usual:
                 setattr(place, name, value)
-                matcher.decoding = {"weight": consensus.HEAD_WEIGHT}
+                matcher.decoding = {"weight": consensus.WEIGHT}
                 rows[f"{name} = {value}"] = try_all(matcher, sets)
                 print(f"{name} = {value}", rows[f"{name} = {value}"], flush=True)
         setattr(place, name, usual)

@@ -6,14 +6,13 @@ import torch
 from random_pairs import make_features, random_pair
 
 import quadmatch.methods.bending as bending
-import quadmatch.methods.consensus as consensus
 from quadmatch import Features, Graph, GraphPair
 from quadmatch.decode import decode, split_results
 from quadmatch.delaunay import delaunay
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
 from quadmatch.matching import Matching
 from quadmatch.methods import METHODS
-from quadmatch.methods.bending import NODES, bend, choose_first
+from quadmatch.methods.bending import CERTAIN, NODES, bend, choose_try
 from quadmatch.methods.consensus import SHARE, Consensus, discount
 from quadmatch.methods.dot_product import DotProduct
 
@@ -74,38 +73,6 @@ def test_a_head_is_believed_less_about_nodes_that_it_takes_for_alone() -> None:
     assert discount(silent) is silent
 
 
-class Stubborn(torch.nn.Module):
-    """Sure of one permutation, whatever it sees."""
-
-    def __init__(self, order: torch.Tensor) -> None:
-        super().__init__()
-        self.order = order
-
-    def forward(self, pair: GraphPair, source: Features, target: Features) -> Matching:
-        sure = torch.eye(len(self.order), dtype=source.local.dtype)[self.order][None]
-        return Matching(sure, sure, pair.source.adjacency, pair.target.adjacency)
-
-
-def test_structure_decides_between_two_that_are_sure(monkeypatch) -> None:
-    generator = torch.Generator().manual_seed(0)
-    points = torch.rand(12, 2, generator=generator) * 256
-    graph = Graph(points[None], torch.ones(1, 12, dtype=torch.bool), delaunay(points)[None])
-    pair = GraphPair(graph, graph, torch.eye(12, dtype=torch.bool)[None])
-    wrong = torch.roll(torch.arange(12), 5)
-    alike = make_features(*(torch.eye(12)[None].clone() for _ in range(2)), torch.ones(1, 1))
-    strange = make_features(torch.zeros_like(alike.local), torch.zeros_like(alike.edge), alike.whole)
-
-    def match(plain: Features) -> torch.Tensor:
-        found = Consensus(Stubborn(wrong))(pair, widen(strange, alike), widen(strange, plain))
-        return found.assignment[0].argmax(-1)
-
-    assert torch.equal(match(alike), torch.arange(12))  # The same thing: every edge is kept.
-    assert torch.equal(match(strange), wrong)  # Nothing is alike: no edge can speak for it.
-    for module in (consensus, bending):
-        monkeypatch.setattr(module, "LARGE", 12 * 12 - 1)
-    assert torch.equal(match(alike), wrong)  # Too large to be decoded twice more: the mean alone.
-
-
 def test_halves_go_to_their_own() -> None:
     pair, source, target = random_pair(5, 6, seed=3)
     _, other, other_target = random_pair(5, 6, seed=4)
@@ -144,43 +111,44 @@ def make_folded(count: int) -> tuple[GraphPair, Matching, torch.Tensor]:
 def test_local_maps_decide_where_neighbours_move_together() -> None:
     pair, found, start = make_folded(30)
 
-    def force(matching: Matching, begin: torch.Tensor, alike: torch.Tensor) -> torch.Tensor:
-        return bend(pair, matching, (begin,), alike, weight=0.05).settle(partial=False).assignment
-
-    alike = torch.ones(1, dtype=torch.bool)
-    bent = bend(pair, found, (start,), alike, weight=0.05)
+    bent = bend(pair, found, (start,), weight=0.05)
     assert torch.equal(bent.settle(partial=False).assignment.argmax(-1)[0], torch.arange(30))
     assert torch.equal(bent.release().assignment, found.release().assignment)  # Without the constraint, as before.
     assert torch.equal(bent.settle(partial=True).assignment, found.assignment)  # Partial matches are as before.
     right = replace(found, assignment=torch.eye(30)[None])
-    assert torch.equal(force(right, found.assignment, alike).argmax(-1)[0], torch.arange(30))
-    assert torch.equal(force(found, start, ~alike), found.assignment)
+    forced = bend(pair, right, (found.assignment,), weight=0.05).settle(partial=False).assignment
+    assert torch.equal(forced.argmax(-1)[0], torch.arange(30))
 
 
 def test_pairs_of_a_batch_are_bent_each_by_itself() -> None:
     pair, found, start = make_folded(30)
     both = pair.map(lambda one: torch.cat([one, one]))
+    strange = both.target.points.clone()
+    strange[0] = strange[0].flip(0)
+    both = replace(both, target=replace(both.target, points=strange))
     many = found.map(lambda one: torch.cat([one, one]))
-    alike = torch.tensor([False, True])
-    alone = bend(pair, found, (start,), alike[1:], weight=0.05).settle(partial=False).assignment
-    beside = bend(both, many, (torch.cat([start, start]),), alike, weight=0.05).settle(partial=False).assignment
+    alone = bend(pair, found, (start,), weight=0.05).settle(partial=False).assignment
+    beside = bend(both, many, (torch.cat([found.assignment, start]),), weight=0.05).settle(partial=False).assignment
     assert torch.equal(beside[0], found.assignment[0])
     assert torch.allclose(beside[1], alone[0])
     assert not torch.equal(alone, found.assignment)
 
 
-def test_of_tries_that_differ_by_rounding_the_first_is_taken() -> None:
-    gain = torch.tensor([[1.0, 0.5, 2.0], [1.0 + 1e-12, 0.6, 1.0], [0.2, 0.6, 1.0]], dtype=torch.float64)
-    assert choose_first(gain).tolist() == [0, 1, 0]
+def test_of_tries_that_differ_by_rounding_the_first_is_taken_and_none_that_is_not_certain() -> None:
+    gain = torch.tensor([[3.0, 2.5, 4.0, 1.0], [3.0 + 1e-12, 2.6, 3.0, 2.4], [0.2, 2.6, 3.0, 2.0]], dtype=torch.float64)
+    assert choose_try(gain).tolist() == [0, 1, 0, 0]
+    assert CERTAIN == 2.5
 
 
-def test_local_maps_say_nothing_of_few_nodes_and_of_chance() -> None:
+def test_local_maps_say_nothing_of_few_nodes_of_very_many_and_of_chance(monkeypatch) -> None:
     pair, found, start = make_folded(NODES - 1)
-    assert bend(pair, found, (start,), torch.ones(1, dtype=torch.bool), weight=0.05) is found
-    pair, found, _ = make_folded(30)
+    assert bend(pair, found, (start,), weight=0.05) is found
+    pair, found, start = make_folded(30)
     strange = replace(pair, target=replace(pair.target, points=pair.target.points.flip(1)))
-    bent = bend(strange, found, (found.assignment,), torch.ones(1, dtype=torch.bool), weight=0.05)
-    assert torch.equal(bent.assignment, found.assignment)
+    bent = bend(strange, found, (found.assignment,), weight=0.05)
+    assert torch.equal(bent.settle(partial=False).assignment, found.assignment)
+    monkeypatch.setattr(bending, "LARGE", 30 * 30 - 1)
+    assert bend(pair, found, (start,), weight=0.05) is found
 
 
 class Matchable(torch.nn.Module):

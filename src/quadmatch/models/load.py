@@ -113,13 +113,13 @@ def build_default(precision: str | None = None, *, trained: str | os.PathLike[st
     """
     from quadmatch.layers.quadratic_constraint import QuadraticConstraint
     from quadmatch.matcher import Matcher
-    from quadmatch.methods.consensus import HEAD_WEIGHT, Consensus
+    from quadmatch.methods.consensus import WEIGHT, Consensus
 
     if trained == TRAINED and TRAINED not in list_models():
         return build_untrained(precision)
     own = load(trained, precision=precision)
     head = QuadraticConstraint(own.head, own.constraint) if own.constraint else own.head
-    return Matcher(own.features, Consensus(head), decoding={"weight": HEAD_WEIGHT}, threshold=DOUBT).eval()
+    return Matcher(own.features, Consensus(head), decoding={"weight": WEIGHT}, threshold=DOUBT).eval()
 
 
 def load_run(folder: Path, precision: str | None = None) -> Matcher:

@@ -44,6 +44,8 @@ POINTS = {
     "names that are a number": json.dumps(make_coco(names=5)),
     "lists in lists": DEEP,
     "objects in objects": '{"a":' * 100_000 + "1" + "}" * 100_000,
+    "half a character": json.dumps({"points": {"\ud800": [1, 2], "b": [3, 4]}}),
+    "half a character in COCO's names": json.dumps(make_coco(names=["\udfff"])),
     "no text": b"\xff\xfe\x00[",
 }
 

@@ -19,6 +19,7 @@ import torch
 from fastapi import FastAPI
 from PIL import Image
 
+from quadmatch.datasets.picture import Picture
 from quadmatch.features.levels import build_extractor
 from quadmatch.features.vgg import VGG16
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
@@ -26,6 +27,7 @@ from quadmatch.matcher import Matcher
 from quadmatch.methods.dot_product import DotProduct
 from quadmatch.own_images.warm_up import warm_up
 from quadmatch.web.app import build_app
+from quadmatch.web.batching import Answer, Batcher, Job
 from quadmatch.web.uploads import Limits
 
 RANDOM = np.random.default_rng(0)
@@ -53,6 +55,12 @@ def encode(image: Image.Image | np.ndarray = PICTURE, format: str = "PNG", **opt
     picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
     picture.save(buffer, format, **options)
     return buffer.getvalue()
+
+
+async def match_by(batcher: Batcher, source: Picture, target: Picture, *, partial: bool = False) -> Answer:
+    """The match of a pair by a batcher, as the server asks for it."""
+    async with batcher.join(source, target) as place:
+        return await batcher.match(Job(source, target, partial), place)
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:

@@ -24,7 +24,7 @@ from ray_cluster import SHARED
 from ray_server import start_ray
 from starlette.requests import Request as Incoming
 from typer.testing import CliRunner
-from web_server import LIMITS, PICTURE, build_quick_matcher, encode, run_server, start_workers, wait_until
+from web_server import LIMITS, PICTURE, build_quick_matcher, encode, match_by, run_server, start_workers, wait_until
 
 import quadmatch.web
 from quadmatch.cli import app as command
@@ -36,11 +36,15 @@ from quadmatch.models.load import load
 from quadmatch.own_images.answer import read_schema
 from quadmatch.own_images.recent import Recent
 from quadmatch.web.app import build_app
-from quadmatch.web.batching import Batcher, Busy, Job, match_jobs
+from quadmatch.web.arrivals import Arrivals
+from quadmatch.web.batching import Batcher, Job, match_jobs
+from quadmatch.web.budget import Budget
 from quadmatch.web.examples import EXAMPLES, make_example
+from quadmatch.web.forms import read_form
 from quadmatch.web.guard import is_own_name
-from quadmatch.web.service import Budget
-from quadmatch.web.uploads import Limits, Refused, read_form
+from quadmatch.web.line import Busy
+from quadmatch.web.pace import Pace
+from quadmatch.web.uploads import Limits, Refused
 
 POINTS = [[5.0, 6.0], [50.0, 9.5], [30.0, 40.0], [12.0, 33.0], [58.0, 40.0]]
 STATIC = Path(quadmatch.web.__file__).parent / "static"
@@ -107,7 +111,7 @@ def test_pairs_go_through_the_network_once_for_both_answers(matcher) -> None:
     one = make_picture(PICTURE, POINTS)
     try:
         for partial in (False, True):
-            answers = match_jobs(matcher, [Job(one, one, partial), Job(one, one, partial)], Recent(0))
+            answers = match_jobs(matcher, [Job(one, one, partial), Job(one, one, partial)], Recent(0), Pace())
             assert all(len(answer.free.pairs) for answer in answers)
     finally:
         hook.remove()
@@ -122,7 +126,7 @@ def test_few_points_beside_many_are_also_seen_whole(matcher) -> None:
     whole = [show_whole(one) for one in pictures]
     plain = make_picture(PICTURE, POINTS)
     jobs = [Job(plain, plain), Job(*pictures), Job(*pictures, True), Job(*whole)]
-    answers = match_jobs(matcher, jobs, Recent(0))
+    answers = match_jobs(matcher, jobs, Recent(0), Pace())
     for partial, answer in zip((False, True), answers[1:]):
         for constraint, found in zip((True, False), answer):
             own = matcher.match_pictures(pictures, [0], [1], partial=partial, constraint=constraint)[0]
@@ -235,7 +239,8 @@ def read(chunks, limits):
         return {"type": "http.request", "body": chunk, "more_body": bool(chunk)}
 
     header = (b"content-type", b"multipart/form-data; boundary=b")
-    return asyncio.run(read_form(Incoming({"type": "http", "headers": [header]}, receive), limits, files=1))
+    incoming = Incoming({"type": "http", "headers": [header]}, receive)
+    return asyncio.run(read_form(incoming, Arrivals(limits), files=1))
 
 
 def test_too_much_is_refused_before_it_is_read(client) -> None:
@@ -248,9 +253,13 @@ def test_too_much_is_refused_before_it_is_read(client) -> None:
     with pytest.raises(Refused) as refusal:
         read(chain([start], pour()), LIMITS)
     assert refusal.value.status == 413
-    with pytest.raises(Refused, match=r"longer than 0\.05 s") as refusal:
-        read([start, None], Limits(seconds=0.05))
-    assert refusal.value.status == 408
+    for limits, reason in (
+        (Limits(seconds=0.05), r"took longer than 0\.05 s"),
+        (Limits(pause=0.05), r"No bytes came for 0\.05 s"),
+    ):
+        with pytest.raises(Refused, match=reason) as refusal:
+            read([start, None], limits)
+        assert refusal.value.status == 408
     large = np.random.default_rng(0).bytes(3 * 2**20)
     form = read([start, large, b"\r\n--b--\r\n"], Limits())
     assert not form["image"].file._rolled  # else it would lie in a temporary file
@@ -323,14 +332,14 @@ def test_what_arrives_together_is_matched_together_and_alike(matcher, monkeypatc
     alone = [matcher.match(a.image, a.keypoints.points, b.image, b.keypoints.points) for a, b in pairs]
     gate, prepare = threading.Event(), matcher.prepare
     monkeypatch.setattr(matcher, "prepare", lambda requests: gate.wait(120) and prepare(requests))
-    batcher = Batcher(matcher, largest=6, waiting=20, seconds=30.0)
+    batcher = Batcher(matcher, largest=6, waiting=20, seconds=600.0)
 
     async def ask():
-        first = asyncio.ensure_future(batcher.match(*pairs[0]))
+        first = asyncio.ensure_future(match_by(batcher, *pairs[0]))
         while not sum(batcher.batches):
             await asyncio.sleep(0.01)
-        rest = [asyncio.ensure_future(batcher.match(*pair, partial=n == 2)) for n, pair in enumerate(pairs)]
-        leaving = asyncio.ensure_future(batcher.match(*pairs[0]))
+        rest = [asyncio.ensure_future(match_by(batcher, *pair, partial=n == 2)) for n, pair in enumerate(pairs)]
+        leaving = asyncio.ensure_future(match_by(batcher, *pairs[0]))
         await asyncio.sleep(0.05)
         leaving.cancel()
         await asyncio.wait([leaving])  # else the worker may come to it first
@@ -354,7 +363,7 @@ def test_one_bad_pair_spares_its_batch_mates(matcher, monkeypatch) -> None:
     good, bad = make_picture(PICTURE, POINTS), make_picture(PICTURE, POINTS, (900, 900, 950, 950))
 
     async def ask():
-        tasks = [asyncio.ensure_future(batcher.match(one, good)) for one in (good, good, bad, good)]
+        tasks = [asyncio.ensure_future(match_by(batcher, one, good)) for one in (good, good, bad, good)]
         await asyncio.sleep(0.05)
         gate.set()
         return await asyncio.gather(*tasks, return_exceptions=True)
@@ -368,30 +377,30 @@ def test_a_full_queue_and_a_late_answer_are_503(matcher, monkeypatch) -> None:
     gate, prepare = threading.Event(), matcher.prepare
     monkeypatch.setattr(matcher, "prepare", lambda requests: gate.wait(120) and prepare(requests))
     good = make_picture(PICTURE, POINTS)
-    batcher = Batcher(matcher, largest=1, waiting=1, seconds=100.0)
+    batcher = Batcher(matcher, largest=1, waiting=1, seconds=600.0)
 
     async def ask():
-        first = asyncio.ensure_future(batcher.match(good, good))
+        first = asyncio.ensure_future(match_by(batcher, good, good))
         while not sum(batcher.batches):  # until the worker has taken it from the queue
             await asyncio.sleep(0.001)
-        second = asyncio.ensure_future(batcher.match(good, good))
+        second = asyncio.ensure_future(match_by(batcher, good, good))
         await asyncio.sleep(0)
         with pytest.raises(Busy, match="Too many"):
-            await batcher.match(good, good)
+            await match_by(batcher, good, good)
         for one in (first, second):
             one.cancel()
         await asyncio.wait([first, second])
 
     asyncio.run(ask())
-    app = build_app(matcher, Limits(seconds=100.0, clients=1))
+    app = build_app(matcher, Limits(seconds=600.0, clients=1))
     service = app.state.service
     with TestClient(app, base_url=LOCAL) as slow, ThreadPoolExecutor() as pool:
-        service.batcher.seconds = 0.5  # The gate is shut: no answer is ever in time.
+        service.batcher.line.seconds = 0.5  # The gate is shut: no answer is ever in time.
         assert "within 0.5 s" in fault(match(slow), 503, "busy")
-        service.batcher.seconds = 100.0
+        service.batcher.line.seconds = 600.0
         first = pool.submit(match, slow)
         wait_until(lambda: service.clients)
-        refused = match(slow)
+        refused = slow.post("/api/picture", files={"image": encode()})
         assert "is busy" in fault(refused, 503, "busy")  # there was no room for it
         assert int(refused.headers["retry-after"]) > 0
         gate.set()
@@ -423,7 +432,7 @@ def test_a_client_that_leaves_is_dropped(matcher, monkeypatch) -> None:
     with run_server(app) as address:
         files = {"image_a": encode(), "image_b": encode()}
         # One whose match has begun, and one that waits behind it.
-        for reached in (lambda: sum(service.batcher.batches), service.batcher._jobs.qsize):
+        for reached in (lambda: sum(service.batcher.batches), service.batcher._jobs.__len__):
             ask_and_leave(address, files, reached)
             wait_until(lambda: not service.clients and not service.pixels.held)
         gate.set()
@@ -545,7 +554,7 @@ def test_pairs_of_a_batch_are_each_turned_as_asked(matcher) -> None:
     picture = make_picture(PICTURE, POINTS)
     turned = turn_picture(picture, "90")
     jobs = [Job(picture, turned, orientation=asked) for asked in ("auto", "0", "180")]
-    assert [one.constrained.orientation for one in match_jobs(matcher, jobs, Recent())] == ["270", "0", "180"]
+    assert [one.constrained.orientation for one in match_jobs(matcher, jobs, Recent(), Pace())] == ["270", "0", "180"]
 
 
 def test_the_command_says_what_is_wrong(monkeypatch) -> None:

@@ -84,3 +84,22 @@ def test_names_and_box_go_with_a_match(client) -> None:
         assert match(names_a=bad).json()["error"]["code"] == "bad-names"
     for bad in ("1,2,3", "9,9,1,1", "70,1,80,9", "-9,-9,-1,-1", "nan,1,2,3", "x"):
         assert match(box_b=bad).json()["error"]["code"] == "bad-box"
+
+
+def test_half_a_character_in_a_name_is_refused(client, caplog) -> None:
+    refused = read(client, '{"points": {"\\ud800": [1, 2], "b": [30, 40]}}')
+    assert refused.status_code == 400
+    assert "points.json: 'points': '\\ud800' has half a character" in refused.json()["error"]["message"]
+    files = {"image_a": encode(), "image_b": encode()}
+    fields = {"points_a": "[[5, 6], [50, 9]]", "names_a": '["nose", "\\udc00"]'}
+    refused = client.post("/api/match", files=files, data=fields)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad-names")
+    assert "names_a: '\\udc00' has half" in refused.json()["error"]["message"]
+    whole = read(client, '{"points": {"\\ud83d\\ude00": [1, 2], "b": [30, 40]}}')
+    assert whole.json()["names"] == ["😀", "b"]
+    # Other codes than UTF-8 can write such a half too.
+    part = b'--b\r\nContent-Disposition: form-data; name="image_a"; filename="+2AA-"\r\n\r\nx\r\n--b--\r\n'
+    header = {"content-type": "multipart/form-data; boundary=b; charset=utf-7"}
+    refused = client.post("/api/match", content=part, headers=header)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad-form")
+    assert not caplog.records

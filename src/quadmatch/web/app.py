@@ -15,9 +15,9 @@ from fastapi.staticfiles import StaticFiles
 from quadmatch.machine import find_version
 from quadmatch.matcher import Matcher
 from quadmatch.web import descriptions
-from quadmatch.web.batching import Busy
 from quadmatch.web.examples import describe_example, draw_example, list_examples
 from quadmatch.web.guard import Guard
+from quadmatch.web.line import Busy
 from quadmatch.web.service import Service
 from quadmatch.web.shelf import Shelf
 from quadmatch.web.uploads import Limits, Refused
@@ -58,7 +58,9 @@ def build_app(
 
     @app.exception_handler(Refused)
     async def refuse(request: Request, error: Refused) -> JSONResponse:
-        return JSONResponse({"error": {"code": error.code, "message": error.message}}, error.status)
+        # Who was too slow may still send: nothing more is heard on that connection.
+        close = {"Connection": "close"} if error.status == 408 else None
+        return JSONResponse({"error": {"code": error.code, "message": error.message}}, error.status, close)
 
     @app.exception_handler(Busy)
     async def postpone(request: Request, error: Busy) -> JSONResponse:
@@ -99,19 +101,20 @@ def _add_calls(app: FastAPI, service: Service) -> None:
 
     @app.post("/api/picture", **descriptions.PICTURE)
     async def picture(request: Request) -> Response:
-        return await service.answer(request, service.show)
+        return await service.answer(request, service.show, files=1)
 
     @app.post("/api/points", **descriptions.POINTS_FILE)
     async def points(request: Request) -> Response:
-        return await service.answer(request, service.read_points)
+        return await service.answer(request, service.read_points, files=1)
 
     @app.post("/api/detect", **descriptions.DETECT)
     async def detect(request: Request) -> Response:
-        return await service.answer(request, service.detect)
+        return await service.answer(request, service.detect, files=1)
 
     @app.post("/api/match", **descriptions.MATCH)
     async def match(request: Request) -> Response:
-        return await service.answer(request, service.match)
+        service.batcher.line.check()  # Before anything is uploaded.
+        return await service.answer(request, service.match, files=2)
 
 
 def _find_example(name: str) -> str:

@@ -25,10 +25,10 @@ PART = {"type": "string", "description": "The part of the picture to look at: x0
 REFUSALS = {
     400: "A field is missing or wrong.",
     403: "The request comes from another site.",
-    408: "The upload took too long.",
+    408: "The upload paused for too long, or took too long.",
     413: "A file, a picture or a list of points is too large.",
     415: "No picture, or a broken one.",
-    503: "Busy, or no match in time.",
+    503: "Busy, or no match in time; `Retry-After` has the seconds until what came before is expected to be done.",
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quadmatch.datasets.keypoint_files import read_keypoints
-from quadmatch.web.fields import check_inside
+from quadmatch.web.fields import check_inside, check_number
 from quadmatch.web.uploads import Limits, Refused
 
 LARGEST = 8 * 2**20
@@ -30,7 +30,8 @@ def describe_file(content: bytes, name: str, image: str, size: tuple[int, int], 
         except (ValueError, OSError, OverflowError, RecursionError) as error:
             message = str(error).replace(str(path), shown)
             raise Refused(400, "bad-points", (message if shown in message else f"{shown}: {message}")[:400]) from None
-    check_inside(found.points, shown, *size, limits)
+    check_number(found.points, shown, limits)
+    check_inside(found.points, shown, *size)
     names = found.name_all()
     # A file may list keypoints that are not there: those that are keep the names that the file gives or counts.
     own = None if found.names is None and len(found.points) == found.length else [names[i] for i in found.indices]

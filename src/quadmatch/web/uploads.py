@@ -1,26 +1,19 @@
-"""What a stranger may send: limited in bytes, pixels, points, number and time, and kept in memory only."""
+"""What a stranger may send: limited in bytes, pixels, points, number and time, and what is in it."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from io import BytesIO
 
 import numpy as np
 from jaxtyping import UInt8
 from starlette.datastructures import FormData, UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.requests import Request
 
 from quadmatch.datasets.pixels import read_pixels
 from quadmatch.own_images.recent import MEMORY
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 """Decoders that strangers' bytes may reach."""
-FIELDS = 10
-TEXT = 256 * 1024
-"""Bytes of a field that is no file."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +28,12 @@ class Limits:
     """Of one picture."""
     seconds: float = 60.0
     """For an upload, and again for its match."""
+    pause: float = 10.0
+    """Seconds within which the next bytes of an upload must come."""
+    uploads: int = 32
+    """Requests whose bodies are on their way; the one that is silent for longest makes room for one more."""
     clients: int = 24
-    """Requests in hand; more are told to come back."""
+    """Requests in hand whose bodies are whole; more are told to come back."""
     batch: int = 8
     """Pairs that are matched together."""
     together: int = 160_000_000
@@ -51,35 +48,6 @@ class Refused(Exception):
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
         self.status, self.code, self.message = status, code, message
-
-
-async def read_form(request: Request, limits: Limits, *, files: int) -> FormData:
-    """The fields of a multipart request, its files in memory; refused as soon as a limit is passed."""
-    most = files * limits.bytes + FIELDS * TEXT
-    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
-        raise Refused(415, "not-multipart", "The request must be multipart/form-data.")
-    length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > most:
-        raise _too_large(limits)
-
-    async def stream() -> AsyncGenerator[bytes, None]:
-        size = 0
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > most:
-                raise _too_large(limits)
-            yield chunk
-
-    parser = MultiPartParser(request.headers, stream(), max_files=files, max_fields=FIELDS, max_part_size=TEXT)
-    for name in ("spool_max_size", "max_file_size"):  # As versions call it.
-        setattr(parser, name, most + 1)  # Beyond it a part would go to a temporary file.
-    try:
-        async with asyncio.timeout(limits.seconds):
-            return await parser.parse()
-    except TimeoutError:
-        raise Refused(408, "slow-upload", f"The upload took longer than {limits.seconds:g} s.") from None
-    except (MultiPartException, KeyError) as error:
-        raise Refused(400, "bad-form", f"The form cannot be read: {error}.") from None
 
 
 def take_name(form: FormData, name: str) -> str:
@@ -97,7 +65,7 @@ async def take_file(form: FormData, name: str, limits: Limits) -> bytes:
     if not content:
         raise Refused(400, "empty-file", f"{name}: the file is empty.")
     if len(content) > limits.bytes:
-        raise _too_large(limits)
+        raise too_large(limits)
     return content
 
 
@@ -132,7 +100,8 @@ def decode_picture(content: bytes, name: str) -> UInt8[np.ndarray, "H W 3"]:
         raise _broken(name, error) from None
 
 
-def _too_large(limits: Limits) -> Refused:
+def too_large(limits: Limits) -> Refused:
+    """The refusal of a file with too many bytes."""
     return Refused(413, "too-large", f"A file may have at most {limits.bytes / 2**20:.3g} MB.")
 
 

@@ -141,8 +141,9 @@ def test_what_is_no_regular_file_is_no_picture(tmp_path) -> None:
 
 def test_masks_are_not_ignored() -> None:
     points = np.ma.masked_greater(np.array([[1.0, 2.0], [3.0, 400.0]]), 100)
-    with pytest.raises(ValueError, match="points has masked entries"):
-        check_points(points)
+    for given in (points, list(points), [list(point) for point in points]):
+        with pytest.raises(ValueError, match="points has masked entries"):
+            check_points(given)
     with pytest.raises(ValueError, match=r"image a has masked pixels.*filled"):
         pixels.read_pixels(np.ma.masked_equal(np.eye(5, dtype=np.uint8), 1), "image a")
 

@@ -114,3 +114,22 @@ def test_what_is_masked_is_refused(method: str) -> None:
         qm.match_graphs(a, b, np.ma.masked_less(unary, 0.05), method=method)
     with pytest.raises(ValueError, match=r"^B has masked entries"):
         qm.quadratic_assignment(a, hidden)
+
+
+@pytest.mark.parametrize("form", [list, tuple, lambda rows: [list(row) for row in rows]])
+def test_what_is_masked_in_rows_and_in_options_is_refused(form) -> None:
+    a, b, _ = draw_pair()
+    hidden = np.ma.masked_greater(a, 0.9)
+    with pytest.raises(ValueError, match=r"^a has masked entries"):
+        qm.match_graphs(form(hidden), b)
+    with pytest.raises(ValueError, match=r"^b\[0\] has masked entries"):
+        qm.match_graphs([a], [form(hidden)])
+    with pytest.raises(ValueError, match=r"^A has masked entries"):
+        qm.quadratic_assignment(form(hidden), a)
+    start = np.ma.masked_equal(np.eye(len(a)), 1)
+    seeds = np.ma.array([[0, 0], [1, 1]], mask=[[False, False], [False, True]])
+    for options in ({"P0": form(start)}, {"P0": start}, {"partial_match": form(seeds)}, {"partial_guess": seeds}):
+        with pytest.raises(ValueError, match=f"^{next(iter(options))} has masked entries"):
+            qm.quadratic_assignment(a, a, options=options)
+    shown = np.ma.array(a, mask=np.zeros(a.shape, bool))
+    assert qm.match_graphs(form(shown), a).pairs[:, 1].tolist() == list(range(len(a)))

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from quadmatch.graphs.arrays import has_masked
+
 COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 """A number with a decimal comma."""
 
@@ -29,12 +31,12 @@ def check_points(
 
     `names` are what errors call the keypoints, else they are counted; `lines` are where they stand in a file.
     """
+    if has_masked(points):
+        raise ValueError(f"{where} has masked entries, which have no value: leave these keypoints out")
     try:
         array = np.asarray(points, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         array = np.full((1, 2), np.nan)
-    if np.ma.is_masked(points):
-        raise ValueError(f"{where} has masked entries, which have no value: leave these keypoints out")
     if array.size == 0 and array.ndim <= 2:
         return np.zeros((0, 2))
     if array.ndim == 2 and array.shape[1] == 2 and np.isfinite(array).all():

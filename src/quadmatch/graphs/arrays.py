@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,27 @@ from numpy.typing import NDArray
 
 
 def read_array(value: Any, name: str) -> NDArray[Any]:
-    """A plain array: `np.matrix` as one, wide numbers in double precision; what is masked has no value."""
-    if np.ma.is_masked(value):
-        raise ValueError(f"{name} has masked entries, which have no value; give them one, as in {name}.filled(0)")
+    """A plain array: `np.matrix` as one, wide numbers in double precision."""
+    refuse_masked(value, name)
     array = np.asarray(value)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         with np.errstate(over="ignore"):
             return array.astype(np.float64)
     return array
+
+
+def refuse_masked(value: Any, name: str) -> None:
+    """Refuse what is masked, as it has no value: in an array, or in rows of a list, which forget it as an array."""
+    if has_masked(value):
+        raise ValueError(f"{name} has masked entries, which have no value; give them one, as in {name}.filled(0)")
+
+
+def has_masked(value: Any) -> bool:
+    """Whether an entry is masked: of an array, or of rows and numbers in a list."""
+    if not isinstance(value, (list, tuple)):
+        return bool(np.ma.is_masked(value))
+    entries = chain.from_iterable(row if isinstance(row, (list, tuple)) else (row,) for row in value)
+    return any(isinstance(one, np.ma.MaskedArray) and np.ma.is_masked(one) for one in entries)
 
 
 def check_room(rows: int, columns: int, name: str) -> None:

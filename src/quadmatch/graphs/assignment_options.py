@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quadmatch.graphs.arrays import read_array, to_dense
+from quadmatch.graphs.arrays import read_array, refuse_masked, to_dense
 
 Pairs = NDArray[np.int64]
 QUALITIES = ("fast", "standard", "best")
@@ -52,6 +52,7 @@ def read_matrix(value: Any, name: str) -> NDArray[Any]:
         value = to_dense(value, name)
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
+    refuse_masked(value, name)
     try:
         array = np.atleast_2d(value if isinstance(value, np.ndarray) else np.asarray(value))
     except (ValueError, TypeError) as error:
@@ -116,6 +117,7 @@ def read_rng(value: Any) -> np.random.Generator:
 
 def read_pairs(value: Any, name: str, n: int) -> Pairs:
     """Rows (node of A, node of B), no node twice."""
+    refuse_masked(value, name)
     if value is None or np.size(value) == 0:
         return np.empty((0, 2), np.int64)
     pairs = np.atleast_2d(np.asarray(value))
@@ -143,6 +145,7 @@ def read_start(value: Any, n: int) -> str | NDArray[np.float64]:
         if value not in ("barycenter", "randomized"):
             raise ValueError(f"Invalid 'P0' parameter string, must be 'barycenter' or 'randomized', got {value!r}")
         return value
+    refuse_masked(value, "P0")
     start = np.atleast_2d(np.asarray(value, float))
     if start.shape != (n, n):
         raise ValueError(

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quadmatch.graphs.arrays import check_room, read_array, to_dense
+from quadmatch.graphs.arrays import check_room, read_array, refuse_masked, to_dense
 from quadmatch.graphs.edge_lists import advise_on_edges
 from quadmatch.graphs.labels import Labels, collect_labels
 
@@ -157,6 +157,7 @@ def _read_network(graph: Any, name: str) -> NDArray[np.float64]:
 
 
 def _read_rows(value: Any, name: str) -> NDArray[Any]:
+    refuse_masked(value, name)
     try:
         rows = read_array(np.asarray(value), name)
     except ValueError:

@@ -53,6 +53,12 @@ def replace_file(path: str | Path, *, make_folder: bool = False) -> Iterator[IO[
         temporary.unlink(missing_ok=True)
 
 
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Refuse to read what is no regular file: a pipe would be waited for, and a device may never end."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError("it is not a regular file")
+
+
 def check_target(path: str | Path, *, make_folder: bool = False) -> None:
     """Refuse a file that cannot be written because of its folder: before the work that it is to hold."""
     path = Path(path)

@@ -1,6 +1,7 @@
 import hashlib
 import io
 import json
+import os
 import stat
 import tarfile
 import zipfile
@@ -143,6 +144,13 @@ def test_prepare_names_what_is_missing(tmp_path, monkeypatch):
         prepare("willow", mirror=tmp_path / "nowhere")
     with pytest.raises(ValueError, match="got 'folder'"):
         prepare("folder")
+
+
+def test_a_pipe_is_no_archive(tmp_path):
+    """Whoever opened it would wait for ever."""
+    official = sources.ARCHIVES["willow"][0]
+    os.mkfifo(tmp_path / official.file)
+    assert "not under" in prepare("willow", mirror=tmp_path, root=tmp_path / "root").missing[0]
 
 
 def test_prepare_fetches_when_there_is_no_mirror(tmp_path, willow_mirror, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,6 +138,20 @@ def test_what_is_no_regular_file_is_no_picture(tmp_path) -> None:
     done = CliRunner().invoke(cli.app, ["match", *words[:2], "--points-a", str(loop), *words[4:]])
     assert isinstance(done.exception, SystemExit)
     assert str(loop) in done.output
+
+
+@pytest.mark.parametrize("name", ["pipe.csv", "pipe.json", "pipe.tps", "pipe.xml", "pipe"])
+def test_what_is_no_regular_file_is_no_text(tmp_path, name: str) -> None:
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+    words, _ = write_pair(tmp_path / "pair")
+    for given in (["match", *words[:2], "--points-a", str(pipe), *words[4:]], ["match-many", str(pipe), "--out", "x"]):
+        done = CliRunner().invoke(cli.app, given)
+        assert isinstance(done.exception, SystemExit)
+        assert done.output.startswith(f"error: cannot read {pipe}: it is not a regular file")
+        assert done.output.count("\n") == 1
+    with pytest.raises(ValueError, match=r"zero: it is not a regular file"):
+        read_text(Path("/dev/zero"))
 
 
 def test_masks_are_not_ignored() -> None:

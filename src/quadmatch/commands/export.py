@@ -23,9 +23,10 @@ def export(
     """Write NAME.safetensors, with only what differs from the ImageNet weights, and its card NAME.json."""
     import json
 
+    from quadmatch.datasets.texts import read_json
     from quadmatch.models.export import export_model
 
-    evaluations = [json.loads(path.read_text(encoding="utf-8")) for path in figures or ()]
+    evaluations = [read_json(path) for path in figures or ()]
     card = export_model(run, name, out, evaluations=evaluations, number=number)
     commit = json.loads(card.read_text(encoding="utf-8")).get("commit") or ""
     if commit.endswith("+changes"):

@@ -51,7 +51,8 @@ def find_file(folder: Path, file: str) -> list[Path]:
     """Every file of that name at any depth of a folder, or the folder itself if it is that file."""
     if folder.is_file():
         return [folder] if folder.name == file else []
-    return sorted(Path(place) / file for place, _, files in os.walk(folder) if file in files)
+    found = (Path(place) / file for place, _, files in os.walk(folder) if file in files)
+    return sorted(path for path in found if path.is_file())
 
 
 def is_unpacked(folder: Path, archive: Archive) -> bool:

@@ -64,14 +64,12 @@ def split_annotation(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
 
 def load_file(file: Path) -> Any:
     """What a file holds: objects of a TPS or XML file, else JSON. Many pictures may share one, which can be large."""
-    if not file.is_file():
-        raise FileNotFoundError(f"there is no file {file}")
-    status = file.stat()
-    return _load(file, status.st_mtime_ns, status.st_size)
+    status = file.stat() if file.is_file() else None  # Of anything else its reader says what is wrong with it.
+    return _load(file, status and (status.st_mtime_ns, status.st_size))
 
 
 @lru_cache(maxsize=4)
-def _load(file: Path, changed: int, size: int) -> Any:
+def _load(file: Path, state: tuple[int, int] | None) -> Any:
     suffix = file.suffix.lower()
     if suffix in READERS:
         return READERS[suffix](file)

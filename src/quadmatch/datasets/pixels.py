@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from jaxtyping import Float, UInt8
 from numpy.typing import NDArray
 
 from quadmatch.datasets.boxes import Box
+from quadmatch.files import check_regular
 
 PROGRAMS = ("EPS", "WMF", "EMF")
 """Formats that are run, not decoded: what comes from outside is not."""
@@ -70,8 +70,7 @@ def _open(path: str | os.PathLike[str], name: str) -> Iterator[Any]:
     from PIL import Image
 
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise ValueError("it is not a regular file")  # A pipe would be waited for.
+        check_regular(path)
         with Image.open(path) as picture:
             if picture.format in PROGRAMS:
                 raise ValueError(f"{picture.format} is drawn by another program; save it as PNG")

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from quadmatch.files import check_regular
+
 LARGEST = 64 * 2**20
 """Bytes of a text file: JSON of that size takes two gigabytes of memory once it is read."""
 HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
@@ -14,8 +16,9 @@ HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
 def read_text(path: Path, largest: int = LARGEST) -> str:
-    """The text of a file in UTF-8, with a byte order mark or without."""
+    """The text of a regular file in UTF-8, with a byte order mark or without."""
     try:
+        check_regular(path)
         with path.open("rb") as file:
             content = file.read(largest + 1)
         if len(content) > largest:

@@ -184,6 +184,13 @@ def test_what_cannot_be_is_said_in_one_line(tmp_path) -> None:
     assert call(*words, "--detect", 0).exit_code == 2
 
 
+@pytest.mark.parametrize("count", [5001, 10**400])
+def test_more_points_than_a_picture_may_have_are_not_looked_for(tmp_path, count) -> None:
+    words, _ = write_pair(tmp_path)
+    done = call(*words[:2], "--detect", count)
+    assert (done.exit_code, done.output) == (1, "error: --detect: a picture may have at most 5,000 keypoints\n")
+
+
 def test_two_thousand_keypoints_and_very_different_sizes(tmp_path) -> None:
     Image.fromarray(draw_pixels(0, 900, 1200)).save(tmp_path / "large.jpg")
     Image.fromarray(draw_pixels(0, 9, 400)).save(tmp_path / "small.png")

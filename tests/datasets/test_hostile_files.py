@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from click.testing import Result
 from own_pictures import write_pair
 from PIL import Image
@@ -18,7 +19,8 @@ from quadmatch import cli
 from quadmatch.datasets import pixels, texts
 from quadmatch.datasets.boxes import check_box
 from quadmatch.datasets.keypoint_files import read_keypoints
-from quadmatch.datasets.points import check_points
+from quadmatch.datasets.picture import make_picture
+from quadmatch.datasets.points import MOST, check_points
 from quadmatch.datasets.texts import read_text
 from quadmatch.own_images.pair_lists import read_pairs
 
@@ -76,6 +78,48 @@ def test_a_byte_order_mark_is_no_fault(tmp_path) -> None:
     pairs = tmp_path / "pairs.csv"
     pairs.write_bytes(b"\xef\xbb\xbfimage_a,image_b\na.png,b.png\n")
     assert read_pairs(pairs)[0].a[0] == "a.png"
+
+
+MANY = {
+    "a.json": "[" + "[1,2]," * MOST + "[1,2]]",
+    "named.json": json.dumps({"points": {str(number): [1, 2] for number in range(MOST + 1)}}),
+    "listed.json": json.dumps([{"x": 1, "y": 2}] * (MOST + 1)),
+    "coco.json": json.dumps(make_coco(keypoints=[1, 2, 0] * (MOST + 1), names=["a"] * (MOST + 1))),
+    "labelme.json": json.dumps({"shapes": [{"points": [[1, 2]], "shape_type": "point"}] * (MOST + 1)}),
+    "a.csv": "1,2\n" * (MOST + 1),
+    "headed.csv": "x,y\n" + "1,2\n" * (MOST + 1),
+    "a.tps": f"LM={MOST + 1}\n",
+    "one.xml": f'<annotations><image name="a.png"><points label="x" points="{"1,2;" * MOST}1,2"/></image></annotations>',
+    "all.xml": "<annotations><image>" + '<points points="1,2"/>' * (MOST + 1) + "</image></annotations>",
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_keypoints_of_a_picture_have_a_bound(tmp_path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(MANY[name])
+    with pytest.raises(ValueError, match=rf"{name}.* has 5,001 keypoints; a picture may have 5,000: keep only"):
+        read_keypoints(path)
+
+
+def test_as_many_keypoints_as_there_may_be_are_read(tmp_path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n" + "1,2\n" * MOST)
+    assert len(read_keypoints(path).points) == len(check_points([[1, 2]] * MOST)) == MOST
+    for points in ([[1, 2]] * (MOST + 1), np.ones((MOST + 1, 2)), torch.ones(MOST + 1, 2)):
+        with pytest.raises(ValueError, match=r"points of image has 5,001 keypoints"):
+            make_picture(None, points)
+
+
+@pytest.mark.parametrize("line", ["1,2\n", "[1,2],"])
+def test_a_file_full_of_keypoints_is_refused_before_they_are_numbers(tmp_path, monkeypatch, line: str) -> None:
+    path = tmp_path / ("a.csv" if "\n" in line else "a.json")
+    path.write_text(line * 10**6 if "\n" in line else "[" + line * 10**6 + "[1,2]]")
+    for module in ("keypoint_tables", "points"):
+        monkeypatch.setattr(f"quadmatch.datasets.{module}.parse_number", None)
+    monkeypatch.setattr("quadmatch.datasets.points.np", None)
+    with pytest.raises(ValueError, match=r"has (999,999|1,000,001) keypoints"):
+        read_keypoints(path)
 
 
 def test_texts_have_a_bound(tmp_path, monkeypatch) -> None:
@@ -185,5 +229,12 @@ def test_the_door_tells_a_file_from_a_bug(monkeypatch) -> None:
         assert isinstance(done.exception, SystemExit)
         assert done.output.startswith("error: ")
         assert len(done.output) > len("error: \n")
+    with pytest.raises(RuntimeError) as full:
+        torch.empty(2**60, dtype=torch.uint8)
+    for kind in (full.value, torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")):
+        done = run(kind, "quadmatch.matcher")
+        assert isinstance(done.exception, SystemExit)
+        assert done.output.startswith("error: the memory of this machine does not suffice: fewer keypoints")
+        assert done.output.count("\n") == 1
     for bug in (RuntimeError("shapes"), KeyError("odd"), RecursionError(), AssertionError()):
         assert run(bug, "quadmatch.matcher").exception is bug

@@ -10,6 +10,7 @@ from own_pictures import draw_pixels
 from PIL import Image
 
 from quadmatch.bench.pictures import measure_repeatability
+from quadmatch.datasets.points import MOST
 from quadmatch.own_images.corners import NEAREST, SIDE, detect, find_corners
 
 
@@ -65,7 +66,7 @@ def test_flat_pictures_have_no_points_and_say_so(tmp_path) -> None:
 
 
 def test_bad_arguments_are_named(monkeypatch) -> None:
-    for count in (-1, 2.5, True):
+    for count in (-1, 2.5, True, MOST + 1, 10**400, 10**5000):
         with pytest.raises((ValueError, TypeError), match="count"):
             detect(draw_pixels(), count)
     monkeypatch.setitem(sys.modules, "cv2", None)

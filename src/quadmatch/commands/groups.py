@@ -10,6 +10,9 @@ from typer.core import TyperCommand, TyperGroup
 
 FAULTS = (ValueError, TypeError, OSError, ImportError, MemoryError)
 """How this program says that an input is wrong."""
+SIGNS = ("DefaultCPUAllocator", "out of memory")
+"""How torch says in a RuntimeError that there is too little memory."""
+FULL = "the memory of this machine does not suffice: fewer keypoints, smaller pictures or fewer pairs at once need less"
 READERS = ("json", "pathlib", "csv", "tomllib", "PIL", "tarfile", "zipfile", "safetensors")
 """Modules that read files and paths: what they raise, of whatever kind, is about one."""
 
@@ -48,10 +51,16 @@ class Commands(TyperGroup):
         except BrokenPipeError:  # Whoever reads has seen enough, as `head` does.
             raise
         except Exception as error:
-            if os.environ.get("QUADMATCH_TRACEBACK") or not _is_of_input(error):
+            full = _is_of_memory(error)
+            if os.environ.get("QUADMATCH_TRACEBACK") or not (full or _is_of_input(error)):
                 raise
-            typer.echo(f"error: {str(error) or type(error).__name__}", err=True)
+            typer.echo(f"error: {FULL if full else str(error) or type(error).__name__}", err=True)
             raise typer.Exit(1) from None
+
+
+def _is_of_memory(error: Exception) -> bool:
+    """Whether torch found too little memory: of a processor, which it tells in words alone, or of a device."""
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in SIGNS)
 
 
 def _is_of_input(error: Exception) -> bool:

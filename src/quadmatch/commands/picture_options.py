@@ -18,7 +18,21 @@ Model = Annotated[
     str,
     typer.Option(help=f"A model's name ({', '.join(list_models())}), file or run folder.", autocompletion=list_models),
 ]
-Detect = Annotated[int | None, typer.Option(min=1, help="Find so many keypoints where no file has them.")]
+
+
+def _check_detect(count: int | None) -> int | None:
+    """Refuse more keypoints than a picture may have, before it is read."""
+    if count is not None:
+        from quadmatch.datasets.points import MOST
+
+        if count > MOST:
+            raise ValueError(f"--detect: a picture may have at most {MOST:,} keypoints")
+    return count
+
+
+Detect = Annotated[
+    int | None, typer.Option(min=1, callback=_check_detect, help="Find so many keypoints where no file has them.")
+]
 Partial = Annotated[
     bool | None,
     typer.Option(

@@ -12,7 +12,7 @@ from quadmatch.datasets.annotation import Annotation
 from quadmatch.datasets.boxes import clip_box, parse_box
 from quadmatch.datasets.keypoints import choose_one, find_named
 from quadmatch.datasets.pixels import read_size
-from quadmatch.datasets.points import check_points
+from quadmatch.datasets.points import check_count, check_points
 from quadmatch.datasets.texts import read_json
 
 KEYS = ("images", "annotations", "categories")
@@ -102,6 +102,7 @@ def parse_coco_keypoints(
         rows = np.array(one["keypoints"], dtype=np.float64).reshape(-1, 3)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{where}: keypoints must be numbers x, y, visibility in threes") from None
+    check_count(len(rows), where)
     named = category.get("keypoints", range(len(rows)))
     if not isinstance(named, (list, range)):
         raise ValueError(f"{where}: keypoints of its category must be a list of names; got {named!r:.80}")

@@ -12,7 +12,7 @@ from xml.parsers import expat
 
 from quadmatch.datasets.boxes import Box, parse_box
 from quadmatch.datasets.keypoints import Listed, take_present
-from quadmatch.datasets.points import parse_number
+from quadmatch.datasets.points import check_count, parse_number
 from quadmatch.datasets.texts import read_text
 
 LEVELS = 32
@@ -82,8 +82,9 @@ def read_cvat(path: Path) -> list[Listed]:
 
 def _read_points(own: dict[str, Any], where: str) -> list[Row]:
     """The keypoints of one element: `points` is x,y, or several with semicolons between them."""
-    label, rows = own.get("label", ""), list[Row]()
-    for text in own.get("points", "").split(";"):
+    label, rows, texts = own.get("label", ""), list[Row](), own.get("points", "").split(";")
+    check_count(len(texts), where)
+    for text in texts:
         numbers = [parse_number(word) for word in text.split(",")]
         if len(numbers) != 2 or None in numbers:
             raise ValueError(f"{where}: points of {label!r} must be x,y with ; between them; got {text!r:.80}")

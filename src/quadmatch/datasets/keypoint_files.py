@@ -18,7 +18,7 @@ from quadmatch.datasets.keypoint_tables import SUFFIXES, read_table
 from quadmatch.datasets.keypoints import Keypoints, Listed, choose_one, find_listed, make_keypoints, name_points
 from quadmatch.datasets.labelme import is_labelme, parse_labelme
 from quadmatch.datasets.pixels import read_size
-from quadmatch.datasets.points import check_points
+from quadmatch.datasets.points import check_count, check_points
 from quadmatch.datasets.texts import read_json
 from quadmatch.datasets.tps import read_tps
 
@@ -127,10 +127,11 @@ def parse_keypoints(stored: Any, where: str) -> Keypoints:
 
 def _parse_points(stored: Any, where: str) -> Keypoints:
     """`{name: [x, y]}`, `[{"name", "x", "y"}]` or `[[x, y]]`."""
+    if not isinstance(stored, (dict, list)):
+        raise ValueError(f"{where}: keypoints must be an object or a list")
+    check_count(len(stored), where)
     if isinstance(stored, dict):
         return name_points(list(stored), list(stored.values()), where)
-    if not isinstance(stored, list):
-        raise ValueError(f"{where}: keypoints must be an object or a list")
     if not all(isinstance(one, dict) for one in stored):
         return make_keypoints(check_points(stored, where))
     names = [str(one.get("name", row)) for row, one in enumerate(stored)]

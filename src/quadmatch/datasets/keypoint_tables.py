@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from quadmatch.datasets.keypoints import Keypoints, count_names, name_points
-from quadmatch.datasets.points import parse_number
+from quadmatch.datasets.points import MOST, check_count, parse_number
 from quadmatch.datasets.texts import read_text
 
 SUFFIXES = (".csv", ".tsv", ".txt")
@@ -38,6 +38,8 @@ def _read_lines(path: Path) -> list[Line]:
     """Lines with something in them, as cells."""
     text = read_text(path)
     lines, mark = text.splitlines(), _find_delimiter(text)
+    if len(lines) > 2 * MOST:  # Cells take more room than lines, so that these are counted first.
+        check_count(sum(map(bool, map(str.strip, lines))) - 1, f"{path}, below its first line,")
     blanks = (line.split() for line in lines)
     rows: Iterable[list[str]] = blanks if mark == " " else csv.reader(lines, delimiter=mark)
     try:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadmatch.datasets.boxes import Box
-from quadmatch.datasets.points import check_points
+from quadmatch.datasets.points import check_count, check_points
 
 Key = TypeVar("Key")
 One = TypeVar("One")
@@ -70,6 +70,7 @@ def take_present(
     points: Sequence[Sequence[float] | None], names: Sequence[str] | None, box: Box | None, where: str
 ) -> Keypoints:
     """Keypoints of which some are not there (None); the others keep their places."""
+    check_count(len(points), where)
     own = [number for number, point in enumerate(points) if point is not None]
     called = None if names is None else [names[number] for number in own]
     checked = check_points([points[number] for number in own], where, called or [str(number) for number in own])

@@ -13,6 +13,8 @@ from quadmatch.graphs.arrays import has_masked
 
 COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 """A number with a decimal comma."""
+MOST = 5_000
+"""Keypoints of one picture: a match compares all pairs of them, and of more it takes minutes and tens of gigabytes."""
 
 
 def parse_number(text: str) -> float | None:
@@ -24,6 +26,12 @@ def parse_number(text: str) -> float | None:
         return None
 
 
+def check_count(count: int, where: str) -> None:
+    """Refuse more keypoints than a picture may have."""
+    if count > MOST:
+        raise ValueError(f"{where} has {count:,} keypoints; a picture may have {MOST:,}: keep only those that matter")
+
+
 def check_points(
     points: Any, where: str = "points", names: Sequence[str] | None = None, lines: Sequence[int] | None = None
 ) -> Float[np.ndarray, "K 2"]:
@@ -31,6 +39,7 @@ def check_points(
 
     `names` are what errors call the keypoints, else they are counted; `lines` are where they stand in a file.
     """
+    check_count(len(points) if isinstance(points, (list, tuple)) else next(iter(np.shape(points)), 0), where)
     if has_masked(points):
         raise ValueError(f"{where} has masked entries, which have no value: leave these keypoints out")
     try:

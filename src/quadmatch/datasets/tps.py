@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quadmatch.datasets.keypoints import Keypoints, Listed, take_present
-from quadmatch.datasets.points import parse_number
+from quadmatch.datasets.points import check_count, parse_number
 from quadmatch.datasets.texts import read_text
 
 ENTRY = re.compile(r"\s*([A-Za-z]\w*)\s*=(.*)")
@@ -59,6 +59,7 @@ def _read_specimens(path: Path) -> Iterator[Specimen]:
             if one is not None:
                 yield one
             one = Specimen(f"{path}, line {number}", _read_count(key, value, f"{path}, line {number}"))
+            check_count(one.count, one.where)
         elif one is None and line.strip():
             raise ValueError(f"{path}: line {number} stands before the first LM=; got {line!r:.80}")
         elif one is not None and key:

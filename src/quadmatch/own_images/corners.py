@@ -14,6 +14,7 @@ from jaxtyping import Float, Int, UInt8
 
 from quadmatch.datasets.boxes import choose_box
 from quadmatch.datasets.pixels import read_pixels
+from quadmatch.datasets.points import MOST
 
 SIDE = 512
 """Longer side, in pixels, of the part in which corners are sought: larger ones are made smaller first."""
@@ -49,8 +50,9 @@ def describe_shortage(found: int, count: int, name: str = "the picture") -> str:
 
 def find_corners(pixels: UInt8[np.ndarray, "H W 3"], count: int, box: Any = None) -> Float[np.ndarray, "K 2"]:
     """As `detect`, for the bytes of a picture and without a warning."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise ValueError(f"count must be a number of keypoints, 0 or more; got {count!r}")
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MOST:
+        got = "more" if isinstance(count, int) and count > MOST else f"{count!r:.80}"  # It may have any number of digits.
+        raise ValueError(f"count must be a number of keypoints from 0 to {MOST:,}; got {got}")
     height, width = pixels.shape[:2]
     x0, y0, x1, y1 = choose_box(np.zeros((0, 2)), width, height, box)
     # Whole pixels, so that what lies around the box does not count.

@@ -1,5 +1,6 @@
 """Files appear whole or not at all; what is no regular file is written into and stays what it is."""
 
+import errno
 import json
 import os
 import stat
@@ -14,6 +15,7 @@ from quadmatch.cli import app
 from quadmatch.files import check_target, fill_folder, remove_folder, replace_file, take_lock, write_file, write_json
 from quadmatch.own_images import bulk
 from quadmatch.own_images.answer import Settings
+from quadmatch.own_images.pair_lists import Row
 
 
 @pytest.fixture
@@ -50,6 +52,65 @@ def test_a_link_to_a_file_stays_a_link(tmp_path) -> None:
     write_file(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_a_link_to_nothing_yet_is_written_through(tmp_path) -> None:
+    link, place = tmp_path / "link", tmp_path / "later" / "file"
+    link.symlink_to(place)
+    with pytest.raises(FileNotFoundError, match=r"cannot write .*link: there is no folder .*later; make it first"):
+        write_file(link, b"new")
+    write_file(link, b"new", make_folder=True)
+    assert link.is_symlink()
+    assert place.read_bytes() == b"new"
+    assert sorted(one.name for one in place.parent.iterdir()) == ["file"]
+
+
+@pytest.mark.parametrize("option", ["--out", "--draw"])
+def test_a_link_to_itself_stays_and_is_named(tmp_path, option) -> None:
+    loop = tmp_path / "loop.png"
+    loop.symlink_to(loop)
+    with pytest.raises(ValueError, match=r"cannot write .*loop\.png.*symbolic links"):
+        write_file(loop, b"new")
+    done = CliRunner().invoke(app, ["match", "none.jpg", "none.jpg", option, str(loop)])
+    assert done.output.startswith("error: cannot write ")
+    assert "loop.png" in done.output
+    assert loop.is_symlink()
+    assert list(tmp_path.iterdir()) == [loop]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000])
+def test_a_name_that_no_file_can_have_is_told(tmp_path, name) -> None:
+    with pytest.raises(ValueError, match=r"^cannot write '.*: .*(null|too long)") as caught:
+        write_file(tmp_path / name, b"")
+    assert len(str(caught.value)) < 300
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_told_with_the_files_name(tmp_path, monkeypatch) -> None:
+    with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
+        write_file("/dev/full", b"x")
+    rows = [Row(1, ("a.png", None, None), ("b.png", None, None))]
+    lines = lambda work, report: (part for part in [[{"row": 1}]])  # noqa: E731
+    with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
+        bulk.match_many(rows, tmp_path, Path("/dev/full"), lambda *_: None, Settings(), engine=lines)
+    path = tmp_path / "file"
+
+    def fail(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=r"No space left on device: '.*/file'"):
+        write_file(path, b"x")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_may_not_be_written_is_named_itself(tmp_path, monkeypatch) -> None:
+    def fail(source: object, target: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", os.fspath(source))
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(PermissionError, match=r"Permission denied: '.*/file'"):
+        write_file(tmp_path / "file", b"x")
 
 
 def test_a_missing_folder_is_said_unless_it_is_to_be_made(tmp_path) -> None:

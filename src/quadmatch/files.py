@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -16,6 +17,8 @@ from typing import IO, Any
 
 PARTIAL = ".partial-"
 """How the name of a folder begins that is being filled or removed."""
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of writing, which name no file: the disk or a share of it is full, the file too large, the disk broken."""
 
 
 def write_file(path: str | Path, content: bytes, *, make_folder: bool = False) -> Path:
@@ -35,22 +38,37 @@ def write_json(path: str | Path, content: Any, *, make_folder: bool = False) -> 
 def replace_file(path: str | Path, *, make_folder: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to, which takes its name when all went well and disappears when not.
 
-    What is no regular file, such as `/dev/null` or a pipe, is written into and stays what it is.
+    What is no regular file, such as `/dev/null` or a pipe, is written into and stays what it is. A link stays a
+    link: the file that it leads to is replaced, or made if it is not there yet. A link that leads nowhere, as
+    one to itself, is an error.
     """
     check_target(path, make_folder=make_folder)
     if not _is_replaceable(path):
-        with open(path, "wb") as file:
+        with name_file(path), open(path, "wb") as file:
             yield file
         return
-    path = Path(os.path.realpath(path))  # A link stays a link, and what it leads to is replaced.
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+    place = Path(os.path.realpath(path))
+    temporary = place.with_name(f"{place.name}.{uuid.uuid4().hex}.partial")
     try:
-        with temporary.open("wb") as file:
-            yield file
-            settle(file)
-        os.replace(temporary, path)
+        with name_file(path, temporary):
+            with temporary.open("wb") as file:
+                yield file
+                settle(file)
+            os.replace(temporary, place)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def name_file(path: str | Path, temporary: Path | None = None) -> Iterator[None]:
+    """Within: a file is written, and an error about what it lies on, or about the temporary file, names it."""
+    try:
+        yield
+    except OSError as error:
+        nameless = error.filename is None and error.errno in DISK
+        if not nameless and (temporary is None or error.filename != os.fspath(temporary)):
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
@@ -60,14 +78,22 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
 
 def check_target(path: str | Path, *, make_folder: bool = False) -> None:
-    """Refuse a file that cannot be written because of its folder: before the work that it is to hold."""
+    """Refuse a file that cannot be written because of its name or folder: before the work that it is to hold."""
     path = Path(path)
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # A link to itself, a name that is too long or has a NUL in it.
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"cannot write {str(path)!r:.200}: {reason}") from error
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file in it")
+    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
     if make_folder:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    elif not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+        folder.mkdir(parents=True, exist_ok=True)
+    elif not folder.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {folder}; make it first")
 
 
 def check_folder(folder: Path) -> None:

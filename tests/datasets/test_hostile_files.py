@@ -89,7 +89,7 @@ MANY = {
     "a.csv": "1,2\n" * (MOST + 1),
     "headed.csv": "x,y\n" + "1,2\n" * (MOST + 1),
     "a.tps": f"LM={MOST + 1}\n",
-    "one.xml": f'<annotations><image name="a.png"><points label="x" points="{"1,2;" * MOST}1,2"/></image></annotations>',
+    "one.xml": f'<annotations><image><points points="{"1,2;" * MOST}1,2"/></image></annotations>',
     "all.xml": "<annotations><image>" + '<points points="1,2"/>' * (MOST + 1) + "</image></annotations>",
 }
 

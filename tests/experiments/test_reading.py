@@ -13,6 +13,7 @@ from quadmatch.methods import METHODS
 from quadmatch.models.runs import create_run, read_run
 from quadmatch.reproduce.rows import PEERS
 
+DEEP = "[" * 5000 + "]" * 5000
 MINIMAL = {"data": {"name": "willow"}, "head": {"method": "dgm1"}}
 TOML = '[data]\nname = "willow"\n[head]\nmethod = "dgm1"\n'
 
@@ -113,6 +114,14 @@ def test_changes_are_typed(tmp_path) -> None:
         ("data.construction=ring", "data.construction: must be one of "),
         ("constraint.decoding.weight=2", "constraint.decoding.weight: must be from 0 to 1"),
         ("data.name.first=2", "'name' is a value"),
+        (f"training.steps={10**400}", "training.steps: Input should be less than or equal to 1000000000, got 1000"),
+        (f"training.classes={10**400}", "training.classes: Input should be less than or equal to 1000000000"),
+        (f"training.seed=-{10**400}", "training.seed: Input should be greater than or equal to 0, got -1000"),
+        (f"head.options.width={DEEP}", "--set 'head.options.width=[[[["),
+        (f"head.options.width={'[' * 200}{']' * 200}", "head.options.width: Input should be a valid integer, got [["),
+        (f"training.seed={'9' * 5000}", "digits"),
+        (r'data.root="a\u0000b"', "data.root: no file or folder has NUL in its name, got"),
+        (r'training.start="a\u0000b"', "training.start: no file or folder has NUL in its name, got"),
         ("training.seed", "expected something like"),
         ("=3", "expected something like"),
     ],
@@ -122,6 +131,7 @@ def test_errors_name_file_and_key(change: str, expected: str) -> None:
         check_experiment(MINIMAL, "mine.toml", [change])
     assert expected in str(caught.value)
     assert "mine.toml: " in str(caught.value) or "--set" in str(caught.value)
+    assert len(str(caught.value)) < 600
 
 
 def test_every_problem_is_reported_at_once() -> None:
@@ -138,6 +148,10 @@ def test_files_that_are_missing_or_broken(tmp_path) -> None:
     broken.write_text("[data\n")
     with pytest.raises(ExperimentError, match=r"broken\.toml: not TOML"):
         read_experiment(broken)
+    for text, fault in ((f"x = {DEEP}", "nested too deeply"), (f"x = {'9' * 5000}", "digits"), ("x = 1\xe9", "decode")):
+        broken.write_bytes(text.encode("latin-1"))
+        with pytest.raises(ExperimentError, match=rf"broken\.toml: .*{fault}"):
+            read_experiment(broken)
 
 
 def write_base(tmp_path: Path, own: str, base: str = "") -> Path:

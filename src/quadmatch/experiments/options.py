@@ -62,7 +62,7 @@ def check_options(
         try:
             checked[name] = TypeAdapter(known[name]).validate_python(value)
         except ValidationError as error:
-            problems[name] = f"{error.errors()[0]['msg']}, got {value!r}"
+            problems[name] = f"{error.errors()[0]['msg']}, got {value!r:.80}"
         except (PydanticSchemaGenerationError, PydanticUserError):
             problems[name] = "cannot be given as text"
     if problems:

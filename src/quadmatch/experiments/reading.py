@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
+from quadmatch.datasets.texts import read_text
 from quadmatch.experiments.options import OptionsError, describe_unknown
 from quadmatch.experiments.schema import (
     ConstraintSection,
@@ -69,11 +70,25 @@ def read_experiment(path_or_name: str | Path, changes: Iterable[str] = ()) -> Ex
 def _read_tables(path: Path, shipped: Path, start: str) -> dict[str, Any]:
     """The tables of a file, or else of the shipped experiment of that name; errors begin with `start`."""
     try:
-        return tomllib.loads(locate_experiment(path, shipped).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ExperimentError(f"{start}{error}") from None
+        return _parse(read_text(locate_experiment(path, shipped)), str(path))
     except tomllib.TOMLDecodeError as error:
         raise ExperimentError(f"{path}: not TOML: {error}") from error
+    except ExperimentError:
+        raise
+    except (FileNotFoundError, ValueError) as error:
+        raise ExperimentError(f"{start}{error}") from None
+
+
+def _parse(text: str, where: str) -> dict[str, Any]:
+    """Tables of TOML; what Python cannot hold is told with `where` it stands."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise ExperimentError(f"{where}: its lists or tables are nested too deeply") from None
+    except ValueError as error:  # A number of thousands of digits.
+        raise ExperimentError(f"{where}: {error}") from None
 
 
 def merge_tables(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,18 +133,18 @@ def _check(content: Mapping[str, Any], find_origin: Callable[[str], str], change
 def apply_change(tables: dict[str, Any], change: str) -> None:
     """Set one key, as in `head.options.width=256`: the value is TOML, or else text as it stands."""
     key, equals, text = change.partition("=")
-    parts = key.strip().split(".")
+    parts, where = key.strip().split("."), f"--set {change!r:.80}"
     if not equals or "" in parts:
-        raise ExperimentError(f"--set {change!r}: expected something like training.seed=3")
+        raise ExperimentError(f"{where}: expected something like training.seed=3")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        value = _parse(f"value = {text}", where)["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
     table = tables
     for part in parts[:-1]:
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
-            raise ExperimentError(f"--set {change!r}: {part!r} is a value, not a table")
+            raise ExperimentError(f"{where}: {part!r} is a value, not a table")
     table[parts[-1]] = value
 
 
@@ -143,7 +158,7 @@ def _describe(error: Any) -> list[tuple[str, str]]:
         return [(key, describe_unknown(str(error["loc"][-1]), _list_keys(error["loc"][:-1])))]
     if error["type"] == "missing":
         return [(key, "must be given")]
-    return [(key, f"{error['msg'].removeprefix('Value error, ')}, got {error['input']!r}")]
+    return [(key, f"{error['msg'].removeprefix('Value error, ')}, got {error['input']!r:.80}")]
 
 
 def _list_keys(place: Sequence[str | int]) -> list[str]:

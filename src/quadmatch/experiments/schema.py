@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from quadmatch.datasets import DATASETS
 from quadmatch.decode import decode
@@ -18,6 +18,20 @@ from quadmatch.losses import LOSSES
 from quadmatch.methods import METHODS
 
 Options = dict[str, Any]
+LARGEST = 10**9
+"""Of whatever is counted: steps, objects, pixels."""
+Count = Annotated[int, Field(ge=1, le=LARGEST)]
+
+
+def _refuse_nul(value: Path | str) -> Path | str:
+    """A path that the system can look up."""
+    if "\0" in str(value):
+        raise ValueError("no file or folder has NUL in its name")
+    return value
+
+
+Text = Annotated[str, AfterValidator(_refuse_nul)]
+Place = Annotated[Path, AfterValidator(_refuse_nul)]
 
 
 class Section(BaseModel):
@@ -73,7 +87,7 @@ class DataSection(Section):
 
     name: Annotated[str, one_of(DATASETS)]
     """Name of the data set: willow, pascal-voc, folder or photo-warps."""
-    root: Path | None = None
+    root: Place | None = None
     """Folder that the data set is in; the usual one if left out."""
     split: str = "train"
     """The part that is trained on."""
@@ -83,7 +97,7 @@ class DataSection(Section):
     """Which keypoints of a pair take part."""
     construction: Annotated[str, one_of(CONSTRUCTIONS)] = "delaunay"
     """What joins keypoints to a graph."""
-    size: PositiveInt = 256
+    size: Count = 256
     """Pixels on a side of the crop."""
     options: Annotated[Options, keywords_of_chosen(DATASETS, "name", "root", "split")] = {}
     """More keywords of the data set's loader, such as `crop` or `outside`."""
@@ -96,9 +110,9 @@ class FeaturesSection(Section):
     """Nothing trained; the last convolutions trained at the keypoints alone; the whole network trained."""
     trunk: Literal["vgg16", "vgg16_bn"] = "vgg16"
     """The network; with batch normalisation only from a weights file."""
-    weights: Path | None = None
+    weights: Place | None = None
     """A file of weights under torchvision's names; found by itself if left out."""
-    cache: Path | None = None
+    cache: Place | None = None
     """Folder in which activations of the frozen part are kept; the usual one if left out."""
     layers: tuple[Layer, ...] | None = None
     """Layers that are read at the keypoints, at level `frozen`; relu4_2 and relu5_1 if left out."""

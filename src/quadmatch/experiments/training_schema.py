@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 
-from quadmatch.experiments.schema import Section
+from quadmatch.experiments.schema import LARGEST, Count, Section, Text
 
+Amount = Annotated[int, Field(ge=0, le=LARGEST)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -29,25 +30,25 @@ class TrainingSection(Section):
 
     seed: NonNegativeInt = 0
     """Seed of the initial parameters, the batches and dropout."""
-    start: str | None = None
+    start: Text | None = None
     """A run folder or a shipped model whose parameters training begins with."""
-    steps: PositiveInt = 1000
+    steps: Count = 1000
     """Batches in all; the schedule of the learning rates extends over so many."""
-    stop: PositiveInt | None = None
+    stop: Count | None = None
     """Step at which training ends, where that is before the last; a resumed run may set another."""
-    classes: PositiveInt = 8
+    classes: Count = 8
     """Categories in a batch."""
-    objects: Annotated[int, Field(ge=2)] = 4
+    objects: Annotated[int, Field(ge=2, le=LARGEST)] = 4
     """Objects of each category in a batch; all their pairs are trained on."""
     unfiltered: Share = 0.0
     """Share of the steps in which pairs keep all their keypoints, whatever `data.protocol` says."""
-    strangers: NonNegativeInt = 0
+    strangers: Amount = 0
     """Pairs of objects of different categories, which have nothing in common, in each of those steps."""
-    outliers: NonNegativeInt = 0
+    outliers: Amount = 0
     """Points anywhere in the crop that match nothing: at most so many in each object, in half of the steps."""
     views: Share = 0.0
     """Share of the steps that match warped views of one object with each other, in place of different objects."""
-    view_objects: PositiveInt = 1000
+    view_objects: Count = 1000
     """Objects of which there are views, no more than the split has."""
     flip: bool = False
     """Whether every object is also seen in a mirror, left and right in its keypoints' names exchanged."""
@@ -77,19 +78,19 @@ class TrainingSection(Section):
     """Largest norm of the gradient of all parameters."""
     average_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Decay of the moving average of parameters, which is what is evaluated and used; 0: no average."""
-    validate_every: NonNegativeInt = 0
+    validate_every: Amount = 0
     """Steps between measurements on the validation split; 0: none, and the last parameters are the best."""
-    validation_pairs: PositiveInt = 100
+    validation_pairs: Count = 100
     """Pairs of each category in such a measurement."""
-    patience: PositiveInt | None = None
+    patience: Count | None = None
     """Measurements without a better one after which training stops."""
-    checkpoint_steps: PositiveInt | None = None
+    checkpoint_steps: Count | None = None
     """Steps between checkpoints."""
     checkpoint_seconds: PositiveFloat | None = 120.0
     """Seconds between checkpoints, whichever comes first."""
-    log_every: PositiveInt = 20
+    log_every: Count = 20
     """Steps between lines of the log."""
     device: str = "cpu"
     """Where the network is trained, as torch names it."""
-    threads: PositiveInt | None = None
+    threads: Count | None = None
     """Processor threads; the number of physical cores if left out."""

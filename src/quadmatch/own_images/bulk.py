@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from quadmatch.datasets.turning import list_orientations
-from quadmatch.files import check_target, settle, take_lock
+from quadmatch.files import check_target, name_file, settle, take_lock
 from quadmatch.matcher import Matcher
 from quadmatch.own_images.answer import Settings, dump_line
 from quadmatch.own_images.engine import Engine, Lines, Report, Work, match_here
@@ -81,7 +81,7 @@ def open_lines(out: Path) -> Iterator[IO[bytes]]:
     """The file that lines are added to, this process's alone; one that was made for them and got none is removed."""
     check_target(out)
     made = not out.exists()
-    with out.open("ab") as file:
+    with name_file(out), out.open("ab") as file:
         take_lock(file, f"another process is writing {out}: wait for it, or name another file")
         try:
             yield file

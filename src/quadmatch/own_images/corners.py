@@ -51,7 +51,9 @@ def describe_shortage(found: int, count: int, name: str = "the picture") -> str:
 def find_corners(pixels: UInt8[np.ndarray, "H W 3"], count: int, box: Any = None) -> Float[np.ndarray, "K 2"]:
     """As `detect`, for the bytes of a picture and without a warning."""
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MOST:
-        got = "more" if isinstance(count, int) and count > MOST else f"{count!r:.80}"  # It may have any number of digits.
+        got = (
+            "more" if isinstance(count, int) and count > MOST else f"{count!r:.80}"
+        )  # It may have any number of digits.
         raise ValueError(f"count must be a number of keypoints from 0 to {MOST:,}; got {got}")
     height, width = pixels.shape[:2]
     x0, y0, x1, y1 = choose_box(np.zeros((0, 2)), width, height, box)

@@ -1,9 +1,11 @@
+import gzip
 import hashlib
 import io
 import json
 import os
 import stat
 import tarfile
+import tracemalloc
 import zipfile
 from dataclasses import replace
 from functools import partial
@@ -83,9 +85,67 @@ def test_limits_hold(tmp_path, write):
     archive = write(tmp_path / "archive", {"a": b"0" * 3000, "b": b"0" * 3000})
     with pytest.raises(ValueError, match=r"more than 0\.00476837 MB, so it is not what was meant"):
         unpack(archive, tmp_path / "out", largest=5000)
-    with pytest.raises(ValueError, match="more than 1 files"):
+    with pytest.raises(ValueError, match="more than 1 files and folders"):
         unpack(archive, tmp_path / "out", most=1)
     assert not (tmp_path / "out").exists()
+
+
+def write_long_name(path, kind, size, chain=1):
+    """A member before which there is a header of `size` bytes of one letter, so many times."""
+    header = tarfile.TarInfo("long")
+    header.type, header.size = kind, size
+    with gzip.open(path, "wb") as file:
+        for number in range(chain):
+            text = b"a" * size
+            if kind in (tarfile.XHDTYPE, tarfile.XGLTYPE):
+                start = f"{size} comment{number}=".encode()
+                text = start + b"a" * (size - len(start) - 1) + b"\n"
+            file.write(header.tobuf(tarfile.GNU_FORMAT) + text + bytes(-size % 512))
+        file.write(tarfile.TarInfo("file").tobuf() + bytes(1024))
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_headers_of_a_tar_have_a_bound(tmp_path, kind):
+    path = tmp_path / "archive.tgz"
+    for size, chain in ((20 * 2**20, 1), (2**14, 8)):
+        write_long_name(path, kind, size, chain)
+        tracemalloc.start()
+        with pytest.raises(ValueError, match=r"cannot unpack .*archive\.tgz: its headers are too large") as caught:
+            unpack(path, tmp_path / "out")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2**22
+        assert len(str(caught.value)) < 300
+    write_long_name(path, kind, 100)
+    unpack(path, tmp_path / "out")
+    assert list_files(tmp_path / "out") == ["a" * 100 if kind == tarfile.GNUTYPE_LONGNAME else "file"]
+
+
+def test_headers_of_all_members_together_have_a_bound(tmp_path, monkeypatch):
+    archive = write_tar(tmp_path / "archive", dict.fromkeys("abc", b"0" * 10_000))
+    monkeypatch.setattr("quadmatch.datasets.unpacking.HEADERS", 1500)
+    with pytest.raises(ValueError, match="headers are too large"):
+        unpack(archive, tmp_path / "out")
+
+
+@pytest.mark.parametrize("write", [write_zip, write_tar])
+def test_long_names_are_cut_and_told(tmp_path, write):
+    for name, fault in (("../" + "a" * 5000, "leads outside"), ("a" * 9000, "File name too long")):
+        with pytest.raises(ValueError, match=rf"cannot unpack .*archive: .*{fault}") as caught:
+            unpack(write(tmp_path / "archive", {name: b""}), tmp_path / "out")
+        assert len(str(caught.value)) < 900
+
+
+def test_folders_and_files_that_are_not_wanted_count_too(tmp_path):
+    with tarfile.open(tmp_path / "folders.tgz", "w:gz") as archive:
+        for number in range(101):
+            info = tarfile.TarInfo(f"folder{number}")
+            info.type = tarfile.DIRTYPE
+            archive.addfile(info)
+    write_zip(tmp_path / "files.zip", {f"a/{number}": b"" for number in range(101)})
+    for name in ("folders.tgz", "files.zip"):
+        with pytest.raises(ValueError, match=rf"{name}: it holds more than 100 files and folders"):
+            unpack(tmp_path / name, tmp_path / "out", wanted=("b",))
 
 
 def test_a_truncated_archive_is_named_and_leaves_nothing(tmp_path):

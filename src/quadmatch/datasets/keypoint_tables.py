@@ -36,11 +36,10 @@ def read_table(path: Path) -> Keypoints:
 
 def _read_lines(path: Path) -> list[Line]:
     """Lines with something in them, as cells."""
-    text = read_text(path)
-    lines, mark = text.splitlines(), _find_delimiter(text)
+    lines = read_text(path).splitlines()
     if len(lines) > 2 * MOST:  # Cells take more room than lines, so that these are counted first.
         check_count(sum(map(bool, map(str.strip, lines))) - 1, f"{path}, below its first line,")
-    blanks = (line.split() for line in lines)
+    mark, blanks = _find_delimiter(lines), (line.split() for line in lines)
     rows: Iterable[list[str]] = blanks if mark == " " else csv.reader(lines, delimiter=mark)
     try:
         table = [(number, [cell.strip() for cell in row]) for number, row in enumerate(rows, 1)]
@@ -49,9 +48,9 @@ def _read_lines(path: Path) -> list[Line]:
     return [(number, row) for number, row in table if any(row)]
 
 
-def _find_delimiter(text: str) -> str:
+def _find_delimiter(lines: Sequence[str]) -> str:
     """What is between the cells: blanks only where the first line is two or three words, the last two numbers."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
+    first = next((line for line in lines if line.strip()), "")
     if mark := next((mark for mark in (";", "\t") if mark in first), ""):
         return mark
     words = first.split()

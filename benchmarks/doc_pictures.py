@@ -17,7 +17,8 @@ import numpy as np
 from PIL import Image
 
 import quadmatch as qm
-from quadmatch.datasets.photo_pairs import PhotoPair, list_photo_pairs
+from quadmatch.bench.walls import list_wall_pairs
+from quadmatch.datasets.photo_pairs import PicturePair, list_photo_pairs
 from quadmatch.demo.photographs import PAIRS, STRENGTH, match_both_ways
 from quadmatch.drawing.panels import WIDTH
 from quadmatch.own_images.corners import find_corners
@@ -25,24 +26,27 @@ from quadmatch.result import MatchResult
 
 WIDE, GENTLE, DETECTED, NEAR = 1200, 1.0, 25, 8.0
 """Pixels of a picture; strength of the warp, points and pixels within which one is right, where they are detected."""
+TURN = 60.0
+"""Degrees between two views of the corner of a house."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     out = parser.parse_args().out
-    default, trained = qm.load(), qm.load("qcattention-voc")
+    default = qm.load()
     pairs = list_photo_pairs(PAIRS, strength=STRENGTH)
-    constrained, free = match_both_ways(default, pairs)
-    learned, _ = match_both_ways(trained, pairs)
-    ways = {"without the constraint": free, "with the constraint": constrained}
-    show(out / "constraint.jpg", pairs, ways)
-    ways = {"qcattention-voc, trained on kinds": learned, "default, trained and untrained together": constrained}
-    show(out / "models.jpg", pairs, ways)
+    # With nothing trained, the difference is the constraint's and nobody else's.
+    constrained, free = match_both_ways(qm.load("vgg16"), pairs)
+    show(out / "constraint.jpg", pairs, {"without the constraint": free, "with the constraint": constrained})
+    turned = list_wall_pairs(TURN)
+    learned, whole = (match_both_ways(one, turned)[0] for one in (qm.load("qcattention-voc"), default))
+    ways = {"qcattention-voc alone": learned, "default, with local maps": whole}
+    show(out / "models.jpg", turned, ways)
     detect(out / "detected.jpg", default)
 
 
-def show(path: Path, pairs: Sequence[PhotoPair], ways: dict[str, list[MatchResult]]) -> None:
+def show(path: Path, pairs: Sequence[PicturePair], ways: dict[str, list[MatchResult]]) -> None:
     """The pair of which the second way has most points more right than the first, one way above the other."""
     right = [[pair.count_right(np.asarray(own.pairs)) for pair, own in zip(pairs, found)] for found in ways.values()]
     chosen = int(np.argmax(np.subtract(right[1], right[0])))
@@ -50,7 +54,7 @@ def show(path: Path, pairs: Sequence[PhotoPair], ways: dict[str, list[MatchResul
     for (name, found), own in zip(ways.items(), right):
         title = f"{name}: {own[chosen]} of {len(pair.truth)} right"
         parts.append(draw(pair, found[chosen], truth=pair.truth, title=title))
-        print(f"{path.name}: {pair.photograph}, {title}")
+        print(f"{path.name}: {pair.name}, {title}")
     height = max(part.height for part in parts)
     both = Image.new("RGB", (WIDE, height * len(parts)), "white")
     for number, part in enumerate(parts):
@@ -58,7 +62,7 @@ def show(path: Path, pairs: Sequence[PhotoPair], ways: dict[str, list[MatchResul
     both.save(path, quality=88)
 
 
-def draw(pair: PhotoPair, result: MatchResult, **options: object) -> Image.Image:
+def draw(pair: PicturePair, result: MatchResult, **options: object) -> Image.Image:
     """A match as pixels, as wide as the documentation's pictures are."""
     options = {"points_a": pair.points_a, "points_b": pair.points_b, "labels": False, "legend": False} | options
     figure = result.plot(image_a=pair.picture_a, image_b=pair.picture_b, **options)

@@ -26,7 +26,7 @@ UNTRAINED = "vgg16"
 DEFAULT = "default"
 TRAINED = "qcattention-voc"
 """The trained model that the default one is made of."""
-DOUBT = 0.2
+DOUBT = 0.4
 """Threshold of its partial matches: about as much precision as recall on warps of the training photographs."""
 FORMAT = 1
 

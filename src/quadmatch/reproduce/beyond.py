@@ -8,8 +8,10 @@ from quadmatch.reproduce.voc import F1, TABLE
 
 EXPERIMENT = "qcattention_voc"
 NAME = "qc-attention"
-TRAINED = Row("qcattention_voc_outliers", start=Row("qcattention_voc_longer", start=Row(EXPERIMENT)))
-"""In three runs, each of which goes on where the one before ended; the third has points that match nothing."""
+LONGER = Row("qcattention_voc_longer", start=Row(EXPERIMENT))
+TRAINED = Row("qcattention_voc_views", start=Row("qcattention_voc_outliers", start=LONGER))
+"""In four runs, each of which goes on where the one before ended; the third has points that match nothing, the fourth
+views of one object too."""
 SHIPPED = Row(model="qcattention-voc")
 
 ACCURACY = replace(

@@ -389,6 +389,18 @@ def test_time_ends_a_search_that_would_take_much_longer():
     assert whole.objective <= short.objective
 
 
+def test_time_ends_linear_assignments_too():
+    n = 1000
+    none, product = np.zeros((n, n)), np.outer(np.arange(n), np.arange(n))  # what takes them longest
+    match_graphs(none[:30, :30], none[:30, :30], product[:30, :30], time_limit=600.0)  # what is to be compiled is
+    begun = time.process_time()
+    short = match_graphs(none, none, product, time_limit=0.0)
+    between = time.process_time()
+    match_graphs(none, none, product)
+    assert between - begun < (time.process_time() - between) / 2
+    assert len(set(short.pairs[:, 1].tolist())) == n
+
+
 def test_progress_is_told_on_stderr_while_the_search_runs(capsys, monkeypatch):
     monkeypatch.setattr("quadmatch.graphs.progress.INTERVAL", 0.01)
     told, wanted = [], []

@@ -28,6 +28,8 @@ from quadmatch.solvers.search.strategy import Found
 
 OUTER, INNER = 6, 5
 """Rounds and steps of the soft scheme: twice what training takes, as there is no network to lead it."""
+WORK = 2 * 10**8
+"""Sum of cubed sizes of pairs that go together, at most: one product of all of them must not keep Ctrl-C waiting."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,7 @@ def match_padded(inputs: Inputs, method: str, weight: float | None, temperature:
         raise ValueError("method 'hungarian' matches by node similarities alone and needs unary; got None")
     layout = lay_out(inputs, weight)
     pairs, turned, _ = layout
-    together: dict[tuple[int, int], list[int]] = {}
-    for place, (n, m) in enumerate(pairs.sizes.tolist()):
-        together.setdefault((n.bit_length(), m.bit_length()), []).append(place)
-    groups = list(together.values())
+    groups = _group(pairs.sizes)
     if method != "frank_wolfe":
         return _match_hard(inputs, layout, groups, method)
     results: dict[int, MatchResult] = {}
@@ -64,6 +63,18 @@ def match_padded(inputs: Inputs, method: str, weight: float | None, temperature:
         for row, place in enumerate(places):
             results[place] = _take(inputs, place, row, bool(turned[place]), solution)
     return [results[place] for place in range(len(turned))]
+
+
+def _group(sizes: Index) -> list[list[int]]:
+    """Which pairs go through a solver together: those of about one size, and not too many of them."""
+    together: dict[tuple[int, int], list[int]] = {}
+    for place, (n, m) in enumerate(sizes.tolist()):
+        together.setdefault((n.bit_length(), m.bit_length()), []).append(place)
+    groups = []
+    for (_, bits), places in together.items():
+        most = max(1, WORK >> 3 * bits)
+        groups += [places[start : start + most] for start in range(0, len(places), most)]
+    return groups
 
 
 @torch.no_grad()

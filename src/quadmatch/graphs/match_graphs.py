@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 from quadmatch.graphs.assignment_options import QUALITIES
 from quadmatch.graphs.inputs import read_inputs
+from quadmatch.graphs.interruption import hearing_ctrl_c
 from quadmatch.result import MatchResult
 
 Method = Literal["auto", "frank_wolfe", "frank_wolfe_hard", "hungarian", "spectral", "rrwm"]
 METHODS = ("auto", "frank_wolfe", "frank_wolfe_hard", "hungarian", "spectral", "rrwm")
 
 
+@hearing_ctrl_c()
 def match_graphs(
     a: Any,
     b: Any,

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from quadmatch.graphs.assignment_methods import METHODS, Answer, Permutation, Task
 from quadmatch.graphs.assignment_options import Settings, read_matrices, read_options
+from quadmatch.graphs.interruption import hearing_ctrl_c
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
 
+@hearing_ctrl_c()
 def quadratic_assignment(
     A: Any, B: Any, method: str = "auto", options: Mapping[str, Any] | None = None
 ) -> OptimizeResult:

@@ -17,7 +17,7 @@ from quadmatch.graphs.inputs import Inputs, Matrix, to_float64
 from quadmatch.graphs.memory import check_memory
 from quadmatch.graphs.progress import tell_progress
 from quadmatch.result import Array, MatchResult
-from quadmatch.solvers.search.pairs import Pairs, lay_end_to_end, weigh_pairs
+from quadmatch.solvers.search.pairs import Pairs, lay_end_to_end, weigh_stoppably
 from quadmatch.solvers.search.strategy import Found, search
 from quadmatch.solvers.search.units import Peaks, Units, find_peaks, scale_pairs
 
@@ -37,7 +37,7 @@ def search_matches(
         if time_limit is not None:
             _compile(inputs, weight, threshold, quality)
         deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
-        layout = lay_out(inputs, weight, threshold)
+        layout = lay_out(inputs, weight, threshold, deadline)
         found = search(layout.pairs, threshold, quality, deadline=deadline, report=report)
         return split_results(inputs, layout, found)
 
@@ -61,8 +61,8 @@ class Layout(NamedTuple):
     units: Units
 
 
-def lay_out(inputs: Inputs, weight: float | None, threshold: float = 0.0) -> Layout:
-    """The pairs, checked, scaled and weighted."""
+def lay_out(inputs: Inputs, weight: float | None, threshold: float = 0.0, deadline: float = np.inf) -> Layout:
+    """The pairs, checked, scaled and weighted; from the `deadline` on, a balance is found with less care."""
     left, right = (_unwrap(inputs, side) for side in (inputs.sources, inputs.targets))
     linears = None if inputs.unaries is None else _unwrap(inputs, inputs.unaries)
     turned = np.greater(*inputs.sizes)
@@ -76,7 +76,7 @@ def lay_out(inputs: Inputs, weight: float | None, threshold: float = 0.0) -> Lay
     units = scale_pairs(pairs, peaks, together=weight is not None)
     pairs.weights[:] = 1.0 if weight is None else weight
     if linears is not None:
-        weigh_pairs(pairs, weight is None, threshold)
+        weigh_stoppably(pairs, weight is None, threshold, deadline)
     return Layout(pairs, turned, units)
 
 

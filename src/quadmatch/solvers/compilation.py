@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Set
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from inspect import unwrap
 from typing import Any, TypeVar, cast, overload
@@ -108,6 +108,25 @@ def call_stoppably(
         except KeyboardInterrupt:
             stop[0] = 1
             raise
+
+
+def call_abandoning(function: Callable[..., Result], *arguments: object, long: bool = True) -> Result:
+    """Call what cannot be told to stop so that Ctrl-C is heard: the call is left behind and ends by itself.
+
+    It must be a function of another library that runs without Python's lock. A program that ends does not wait for it.
+    """
+    if not long or threading.current_thread() is not threading.main_thread():
+        return function(*arguments)
+    work: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            work.set_result(function(*arguments))
+        except BaseException as error:
+            work.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return work.result()
 
 
 @contextmanager

@@ -104,16 +104,27 @@ def test_quadratic_assignment_ends(method: str):
     [
         "qm.match_graphs([a] * 200, [b] * 200, quality='best')",
         "qm.quadratic_assignment(a, b, options={'starts': 10**7})",
+        "qm.match_graphs(none, none, unary=product)",
+        "hungarian(torch.tensor(product)[None])",
+        "frank_wolfe_hard(*(torch.rand(1, 1000, 1000) for _ in range(3)), iterations=10**6, step='schedule')",
+        "call_abandoning(time.sleep, 10**4)",
     ],
 )
 def test_ctrl_c_ends_a_long_search(call: str):
+    """Each call takes minutes but for the third and fourth, which take half a minute on a fast machine."""
     program = textwrap.dedent(f"""
-        import signal
-        import numpy as np, quadmatch as qm
+        import signal, time
+        import numpy as np, torch, quadmatch as qm
+        from quadmatch.solvers.compilation import call_abandoning
+        from quadmatch.solvers.linear.hungarian import hungarian
+        from quadmatch.solvers.quadratic.frank_wolfe_hard import frank_wolfe_hard
         signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a script starts in the background
         a, b = np.random.default_rng(0).random((2, 60, 60))
         np.fill_diagonal(a, 0), np.fill_diagonal(b, 0)
-        qm.match_graphs(a, b), qm.quadratic_assignment(a, b, options={{"starts": 1}})
+        qm.match_graphs(a, b, unary=a), qm.match_graphs(a, b), qm.quadratic_assignment(a, b, options={{"starts": 1}})
+        hungarian(torch.tensor(a)[None]), frank_wolfe_hard(*3 * (torch.tensor(a)[None],))
+        none = np.zeros((3500, 3500))
+        product = np.outer(np.arange(3500.0), np.arange(3500.0))  # what takes linear assignment longest
         print("ready", flush=True)
         {call}
     """)
@@ -123,5 +134,22 @@ def test_ctrl_c_ends_a_long_search(call: str):
             run.wait(2)
         except subprocess.TimeoutExpired:
             run.send_signal(signal.SIGINT)
-        _, errors = run.communicate(timeout=120)
-    assert b"KeyboardInterrupt" in errors
+        try:
+            _, errors = run.communicate(timeout=20)
+        finally:
+            run.kill()
+    assert errors.strip().endswith(b"KeyboardInterrupt")
+
+
+@pytest.mark.parametrize("call", [qm.match_graphs, qm.quadratic_assignment])
+def test_ctrl_c_is_a_keyboard_interrupt_even_if_a_loop_made_another_error_of_it(call, monkeypatch):
+    def complain(*_: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as cause:
+            raise SystemError("returned a result with an exception set") from cause
+
+    monkeypatch.setattr("quadmatch.graphs.match_graphs.read_inputs", complain)
+    monkeypatch.setattr("quadmatch.graphs.quadratic_assignment.read_matrices", complain)
+    with pytest.raises(KeyboardInterrupt):
+        call(np.zeros((2, 2)), np.zeros((2, 2)))

@@ -16,6 +16,9 @@ from quadmatch.solvers.search.problem import evaluate as evaluate_chosen
 from quadmatch.solvers.search.pruning import prune
 from quadmatch.solvers.search.relaxation import RelaxedPair, climb, relax_pair
 
+GO_ON = np.zeros(1, np.int64)
+"""The flag that ends loops, not set."""
+
 
 def evaluate(first, second, linear, even, p):
     return evaluate_chosen(first, permute(second, p), linear, p)
@@ -94,7 +97,7 @@ def test_exchange_ends_where_no_swap_gains(seed, n, extra, directed, steps):
 def test_the_gradient_is_that_of_the_relaxed_problem(seed, n, extra, directed):
     *_, (first, second, linear, even) = _problem(seed, n, n + extra, directed=directed)
     p, found = np.random.default_rng(seed).permutation(n + extra), np.empty((n + extra, n + extra))
-    differentiate(first, permute(second, p), linear, p, found)
+    differentiate(first, permute(second, p), linear, p, found, GO_ON)
     assert np.allclose(found, (multiply(first, second, np.eye(n + extra)[p]) + linear)[:, p])
     for k, (f, s) in enumerate(zip(first, second)):
         sign = 1 if k < even else -1
@@ -102,8 +105,8 @@ def test_the_gradient_is_that_of_the_relaxed_problem(seed, n, extra, directed):
         assert np.allclose(s, sign * s.T)
     middle = multiply(first, second, np.full((n + extra, n + extra), 1 / (n + extra))) + linear
     rows = np.arange(n + extra)
-    start = start_in_middle(first, second, linear)
-    assert middle[rows, start].sum() == pytest.approx(middle[rows, choose(middle)].sum(), abs=1e-9)
+    start = start_in_middle(first, second, linear, GO_ON)
+    assert middle[rows, start].sum() == pytest.approx(middle[rows, choose(middle, GO_ON)].sum(), abs=1e-9)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.25, 1.0])
@@ -163,4 +166,19 @@ def test_choosing_is_the_best_linear_assignment(seed, n, extra):
 
     worth = np.random.default_rng(seed).normal(size=(n, n + extra))
     rows, columns = linear_sum_assignment(-worth)
-    assert worth[np.arange(n), choose(worth)].sum() == pytest.approx(worth[rows, columns].sum())
+    assert worth[np.arange(n), choose(worth, GO_ON)].sum() == pytest.approx(worth[rows, columns].sum())
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (30, 30), (20, 35), (900, 900)])
+@pytest.mark.parametrize("stop", [0, 1])
+def test_an_assignment_that_is_stopped_is_whole(n, m, stop):
+    """Of 900 nodes some at a time are assigned before the flag is looked at again."""
+    from scipy.optimize import linear_sum_assignment
+
+    worth = np.random.default_rng(n).normal(size=(n, m)) + np.outer(np.arange(n), np.arange(m)) / n
+    columns = choose(worth, np.array([stop]))
+    assert len(set(columns.tolist())) == n
+    assert (columns >= 0).all()
+    most = worth[linear_sum_assignment(worth, maximize=True)].sum()
+    found = worth[np.arange(n), columns].sum()
+    assert found >= (worth.mean() * n if stop else most) - 1e-6

@@ -18,7 +18,7 @@ def hungarian(
     With `threshold`, the partial assignment that maximises Σ (scores − threshold)∘X: a match that is not
     worth more than the threshold is not made. Nodes that the mask leaves out, in any place, stay unmatched.
     """
-    from quadmatch.solvers.linear.shortest_paths import solve_batch
+    from quadmatch.solvers.linear.batches import solve_stoppably
 
     if threshold is not None and not math.isfinite(threshold):
         raise ValueError(f"threshold must be finite or None, got {threshold}")
@@ -29,6 +29,6 @@ def hungarian(
         rows, columns = mask.any(2).cpu(), mask.any(1).cpu()
     chosen = torch.zeros_like(values)
     partial, limit = threshold is not None, float(threshold or 0.0)
-    if not solve_batch(values.numpy(), rows.numpy(), columns.numpy(), partial, limit, chosen.numpy()):
+    if not solve_stoppably(values.numpy(), rows.numpy(), columns.numpy(), partial, limit, chosen.numpy()):
         raise ValueError("scores must be finite, got NaN or infinity where the mask is True")
     return chosen.to(scores.device, scores.dtype)

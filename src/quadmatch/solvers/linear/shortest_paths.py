@@ -1,4 +1,4 @@
-"""Compiled loop over a batch of linear assignment problems: shortest augmenting paths with potentials.
+"""Compiled linear assignment of one problem: shortest augmenting paths with potentials.
 
 R. Jonker and A. Volgenant, "A shortest augmenting path algorithm for dense and sparse linear assignment
 problems", Computing 38, 1987; D. F. Crouse, "On implementing 2D rectangular assignment algorithms", IEEE TAES
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from quadmatch.solvers.compilation import compile_loop
 
 Matrix = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Index = NDArray[np.int64]
 
 # Without NaN the search for the nearest column becomes one vector instruction after another.
 FINITE = frozenset({"nnan", "nsz"})
+PATIENCE = 3 * 10**7
+"""Costs that are looked at, at most, between two looks at the flag that ends it: hundredths of a second."""
 
 
 class Room(NamedTuple):
@@ -92,12 +93,24 @@ def _scan(cost: Matrix, i: int, offset: float, room: Room) -> int:
 
 
 @compile_loop()
-def _solve(cost: Matrix, room: Room) -> None:
-    """Fill `room.row_of[column]` with the row that takes it, −1 if none; 1 ≤ rows ≤ columns, costs finite."""
+def _take_free(cost: Matrix, room: Room) -> None:
+    """Match each row that is left to the free column that costs least beside its potential."""
     n, m = cost.shape
+    for i in range(n):
+        best = -1
+        for j in range(m if room.column_of[i] < 0 else 0):
+            if room.row_of[j] < 0 and (best < 0 or cost[i, j] - room.v[j] < cost[i, best] - room.v[best]):
+                best = j
+        if best >= 0:
+            room.row_of[best], room.column_of[i] = i, best
+
+
+@compile_loop()
+def _match_rows(cost: Matrix, begin: int, end: int, room: Room) -> None:
+    """Match the rows from `begin` to `end` that are free, by the shortest path from each to a free column."""
+    m = cost.shape[1]
     u, v, price, distance, final, row_of, column_of, before, scanned = room
-    _begin(cost, room)
-    for start in range(n):
+    for start in range(begin, end):
         if column_of[start] >= 0:
             continue
         for j in range(m):
@@ -126,11 +139,28 @@ def _solve(cost: Matrix, room: Room) -> None:
 
 
 @compile_loop()
-def assign(cost: Matrix, partial: bool, order: Index, room: Room) -> None:
+def _solve(cost: Matrix, room: Room, stop: Index) -> None:
+    """Fill `room.row_of[column]` with the row that takes it, −1 if none; 1 ≤ rows ≤ columns, costs finite.
+
+    Once `stop[0]` is set, each row that is left takes a free column: the match is whole, though not the best.
+    """
+    n, m = cost.shape
+    _begin(cost, room)
+    # To look at the flag for each row would slow the loop down.
+    begin, rows = 0, max(1, PATIENCE // (m * m))
+    while begin < n and stop[0] == 0:
+        _match_rows(cost, begin, min(begin + rows, n), room)
+        begin += rows
+    if begin < n:
+        _take_free(cost, room)
+
+
+@compile_loop()
+def assign(cost: Matrix, partial: bool, order: Index, room: Room, stop: Index) -> None:
     """Fill `order[row]` with the column that makes the total cost least; −1 for a row that stays free.
 
     All nodes of the smaller side are matched; if `partial`, only where it brings a negative cost. `cost`
-    may be changed.
+    may be changed. `stop[0]`, set from outside, ends it early: the match is whole then, but may cost more.
     """
     n, m = cost.shape
     for i in range(n):
@@ -143,7 +173,7 @@ def assign(cost: Matrix, partial: bool, order: Index, room: Room) -> None:
     for i in range(n if n > m else 0):
         for j in range(m):
             table[j, i] = cost[i, j]
-    _solve(table, room)
+    _solve(table, room, stop)
     for j in range(max(n, m)):
         i = room.row_of[j]
         if i >= 0:
@@ -151,48 +181,3 @@ def assign(cost: Matrix, partial: bool, order: Index, room: Room) -> None:
     for i in range(n):
         if partial and order[i] >= 0 and cost[i, order[i]] >= 0:
             order[i] = -1
-
-
-@compile_loop()
-def list_true(flags: Flags) -> Index:
-    """Positions of what is true."""
-    places, count = np.empty(len(flags), np.int64), 0
-    for k in range(len(flags)):
-        if flags[k]:
-            places[count] = k
-            count += 1
-    return places[:count]
-
-
-@compile_loop()
-def _read_costs(scores: Matrix, b: int, rows: Index, columns: Index, threshold: float, cost: Matrix) -> bool:
-    """Cost of each match of real nodes: minus its score above the threshold; False if not finite."""
-    huge, zero = abs(threshold) > 1e300, 0.0
-    for i in range(len(rows)):
-        for j in range(len(columns)):
-            cost[i, j] = -scores[b, rows[i], columns[j]]
-            huge |= abs(cost[i, j]) > 1e300
-            zero += cost[i, j] * 0.0
-    if huge or threshold != 0:
-        # Differences of huge scores would overflow; a power of two leaves every digit as it is.
-        factor = 2.0**-60 if huge else 1.0
-        for i in range(len(rows)):
-            for j in range(len(columns)):
-                cost[i, j] = cost[i, j] * factor + threshold * factor
-    return zero == 0.0
-
-
-@compile_loop()
-def solve_batch(scores: Matrix, rows: Flags, columns: Flags, partial: bool, threshold: float, chosen: Matrix) -> bool:
-    """Mark the best matches of each pair in `chosen`; False if scores are not finite."""
-    room, order = make_room(max(scores.shape[1], scores.shape[2])), np.empty(scores.shape[1], np.int64)
-    for b in range(scores.shape[0]):
-        left, right = list_true(rows[b]), list_true(columns[b])
-        cost = np.empty((len(left), len(right)))
-        if not _read_costs(scores, b, left, right, threshold, cost):
-            return False
-        assign(cost, partial, order, room)
-        for i in range(len(left)):
-            if order[i] >= 0:
-                chosen[b, left[i], right[order[i]]] = 1
-    return True

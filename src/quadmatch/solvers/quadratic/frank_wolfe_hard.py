@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from quadmatch.matching import Solution
 from quadmatch.solvers.quadratic.objective import choose_format
+
+LONG = 3 * 10**6
+"""Sum of cubed sizes from which a batch may take so long that it must hear Ctrl-C."""
 
 
 @torch.no_grad()
@@ -40,6 +44,7 @@ def frank_wolfe_hard(
             "frank_wolfe_hard needs iterations >= 0, 0 <= weight <= 1 and step 'line_search' or 'schedule', "
             f"got {iterations}, {weight} and {step!r}"
         )
+    from quadmatch.solvers.compilation import call_stoppably
     from quadmatch.solvers.quadratic.hard_descent import Inputs, Options, Outputs, descend_batch
 
     kind = choose_format(unary, source, target)
@@ -55,7 +60,8 @@ def frank_wolfe_hard(
     chosen, objective = (torch.zeros(s, dtype=torch.float64) for s in (unary.shape, len(unary)))
     taken, rested = torch.zeros(len(unary), dtype=torch.long), torch.zeros(len(unary), dtype=torch.bool)
     outputs = Outputs(chosen.numpy(), objective.numpy(), taken.numpy(), rested.numpy())
-    wrong = descend_batch(inputs, start is not None, options, outputs)
+    stop, long = np.zeros(1, np.int64), len(unary) * max(unary.shape[1:]) ** 3 > LONG
+    wrong = call_stoppably(descend_batch, stop, inputs, start is not None, options, outputs, stop, long=long)
     if wrong >= 0:
         name = ("unary", "source", "target", "start")[wrong]
         raise ValueError(f"{name} must be finite, got NaN or infinity where the mask is True")

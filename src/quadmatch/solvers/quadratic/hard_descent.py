@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quadmatch.solvers.compilation import compile_loop
-from quadmatch.solvers.linear.shortest_paths import Room, assign, list_true, make_room
+from quadmatch.solvers.linear.batches import list_true
+from quadmatch.solvers.linear.shortest_paths import Room, assign, make_room
 from quadmatch.solvers.quadratic.hard_step import (
     Matrix,
     Order,
@@ -94,10 +95,10 @@ def _begin(state: State, order: Order, problem: Problem, given: bool) -> None:
     for i in range(n):
         for j in range(m):
             state.x[i, j] = state.x[i, j] if given else 1.0 if order[i] == j else 0.0
-    add_product(state.x, problem.target, state.there)
+    add_product(state.x, problem.target, state.there, problem.stop)
     if not problem.symmetric:
-        add_product(state.x, turn(problem.target), state.back)
-    add_product(state.there, turn(state.x), state.image)
+        add_product(state.x, turn(problem.target), state.back, problem.stop)
+    add_product(state.there, turn(state.x), state.image, problem.stop)
 
 
 @compile_loop()
@@ -114,7 +115,7 @@ def _descend(x: Matrix, given: bool, problem: Problem, options: Options, room: R
     state = State(x, there, there if problem.symmetric else np.zeros((n, m)), np.zeros((n, n)))
     least, taken, rested, first = np.inf, 0, False, True
     while True:
-        last = not first and (rested or taken == options.iterations)
+        last = not first and (rested or taken == options.iterations or problem.stop[0] != 0)
         if first or last:
             # Without matches that are worth nothing, or not even half of one, if nodes may stay unmatched.
             floor = 0.5 if last and options.partial else 0.0
@@ -123,7 +124,7 @@ def _descend(x: Matrix, given: bool, problem: Problem, options: Options, room: R
                     cost[i, j] = floor - x[i, j]
         elif not fill_gradient(state, problem, residual, cost):
             break
-        assign(cost, options.partial, order, room)
+        assign(cost, options.partial, order, room, problem.stop)
         value = evaluate(order, problem)
         if first or value < least:
             least = value
@@ -142,10 +143,15 @@ def _descend(x: Matrix, given: bool, problem: Problem, options: Options, room: R
 
 
 @compile_loop()
-def descend_batch(inputs: Inputs, given: bool, options: Options, outputs: Outputs) -> int:
-    """Each pair by itself, without its padding. Returns which input is not finite, −1 if none."""
+def descend_batch(inputs: Inputs, given: bool, options: Options, outputs: Outputs, stop: Order) -> int:
+    """Each pair by itself, without its padding. Returns which input is not finite, −1 if none.
+
+    `stop[0]`, set from outside, ends it early: the match that is being looked for is not the best then.
+    """
     room = make_room(max(inputs.unary.shape[1], inputs.unary.shape[2]))
     for b in range(len(inputs.unary)):
+        if stop[0] != 0:
+            break
         left, right = list_true(inputs.rows[b]), list_true(inputs.columns[b])
         unary, good = _pick(inputs.unary, b, left, right, options.threshold)
         source, source_good = _pick(inputs.source, b, left, left, 0.0)
@@ -154,7 +160,7 @@ def descend_batch(inputs: Inputs, given: bool, options: Options, outputs: Output
         if not (good and source_good and target_good and start_good):
             return 0 if not good else 1 if not source_good else 2 if not target_good else 3
         symmetric = _is_symmetric(source) and _is_symmetric(target)
-        problem = Problem(unary, source, target, options.weight, options.masked, symmetric)
+        problem = Problem(unary, source, target, options.weight, options.masked, symmetric, stop)
         found = _descend(x, given, problem, options, room)
         outputs.objective[b], outputs.taken[b], outputs.rested[b] = found.least, found.taken, found.rested
         for i in range(len(left)):

@@ -29,6 +29,8 @@ class Problem(NamedTuple):
     masked: bool
     """Whether only edges of the source count."""
     symmetric: bool
+    stop: Order
+    """[1]: set to one from outside, it ends products that are being added up."""
 
 
 class State(NamedTuple):
@@ -70,11 +72,13 @@ def turn(matrix: Matrix) -> Matrix:
 
 
 @compile_loop(fastmath=FUSED)
-def add_product(left: Matrix, right: Matrix, result: Matrix) -> None:
-    """result += left @ right: plain loops, because a library call costs more where matrices are small."""
+def add_product(left: Matrix, right: Matrix, result: Matrix, stop: Order) -> None:
+    """result += left @ right, until it is to stop: a library call costs more where matrices are small."""
     n, common = left.shape
     m = right.shape[1]
     for i in range(n):
+        if stop[0] != 0:
+            return
         for k in range(0, common - 3, 4):
             # Four at a time: the row of the result is fetched a fourth as often.
             a, b, c, d = left[i, k], left[i, k + 1], left[i, k + 2], left[i, k + 3]
@@ -98,9 +102,9 @@ def fill_gradient(state: State, problem: Problem, residual: Matrix, gradient: Ma
             residual[i, k] = factor * (problem.source[i, k] - state.image[i, k]) if counts else 0.0
         for j in range(m):
             gradient[i, j] = -(1 - problem.weight) * problem.unary[i, j]
-    add_product(residual, state.back, gradient)
+    add_product(residual, state.back, gradient, problem.stop)
     if not problem.symmetric:
-        add_product(turn(residual), state.there, gradient)
+        add_product(turn(residual), state.there, gradient, problem.stop)
     zero = 0.0
     for i in range(n):
         for j in range(m):

@@ -109,7 +109,7 @@ def improve(
     """
     size, chosen = len(p), permute(second, p)
     gradient, change, diagonal = np.empty((size, size)), np.empty(size), np.empty(size)
-    differentiate(first, chosen, linear, p, gradient)
+    differentiate(first, chosen, linear, p, gradient, stop)
     small = _bound_rounding(first, chosen, gradient)
     best, until = p.copy(), np.zeros((size, size), np.int64)
     most = 0.0
@@ -135,7 +135,7 @@ def improve(
                 for i in range(size):
                     best[i] = p[i]
             else:
-                differentiate(first, chosen, linear, p, gradient)
+                differentiate(first, chosen, linear, p, gradient, stop)
     for i in range(size):
         p[i] = best[i]
     return step

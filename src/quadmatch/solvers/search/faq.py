@@ -15,6 +15,8 @@ import numpy as np
 from jaxtyping import Float, Int, Real
 from numpy import ndarray
 
+from quadmatch.solvers.search.relaxation import choose_best
+
 
 def faq(
     source: Real[ndarray, "n n"],
@@ -27,13 +29,11 @@ def faq(
     deadline: float = np.inf,
 ) -> tuple[Int[ndarray, " n"], int]:
     """The permutation nearest to the last relaxed one, and how many rounds it took."""
-    from scipy.optimize import linear_sum_assignment
-
     relaxed, identity, rounds = start, np.eye(len(start)), 0
     begun = time.perf_counter()
     for rounds in range(1, iterations + 1):
         gradient = linear + source @ relaxed @ target.T + source.T @ relaxed @ target
-        chosen = linear_sum_assignment(gradient)[1]
+        chosen = choose_best(gradient, least=True)
         vertex = identity[chosen]
         away = relaxed - vertex
         share = choose_share(source, target, linear, away, chosen)
@@ -42,7 +42,7 @@ def faq(
         now = time.perf_counter()
         if moved < tolerance or now + (now - begun) / rounds > deadline:
             break
-    return linear_sum_assignment(relaxed, maximize=True)[1], rounds
+    return choose_best(relaxed), rounds
 
 
 def choose_share(

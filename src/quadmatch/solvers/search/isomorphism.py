@@ -84,8 +84,11 @@ def _fits(
 
 
 @compile_loop
-def find_isomorphism(a: Matrix, b: Matrix, keys_a: Vector, keys_b: Vector, p: Index, limit: int) -> bool:
-    """Fill `p` with a map of `a` into `b` that keeps every edge and gap, if one is found in `limit` steps."""
+def find_isomorphism(a: Matrix, b: Matrix, keys_a: Vector, keys_b: Vector, p: Index, limit: int, stop: Index) -> bool:
+    """Fill `p` with a map of `a` into `b` that keeps every edge and gap, if one is found in `limit` steps.
+
+    `stop[0]` ends it from outside.
+    """
     size, large, largest = len(a), len(b), 0.0
     tie = np.empty((size, size))
     for i in range(size):
@@ -95,7 +98,7 @@ def find_isomorphism(a: Matrix, b: Matrix, keys_a: Vector, keys_b: Vector, p: In
             largest = max(largest, tie[i, j])
     order, close = order_places(tie), 1e-9 * largest
     tried, used, depth, visited = np.zeros(size, np.int64), np.zeros(large, np.bool_), 0, 0
-    while 0 <= depth < size and visited < limit:
+    while 0 <= depth < size and visited < limit and stop[0] == 0:
         visited += 1
         i = order[depth]
         if p[i] >= 0:

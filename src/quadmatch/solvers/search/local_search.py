@@ -15,7 +15,7 @@ from quadmatch.solvers.search.backtracking import search_all
 from quadmatch.solvers.search.exchange import improve
 from quadmatch.solvers.search.population import Population, evolve
 from quadmatch.solvers.search.problem import Problem, state
-from quadmatch.solvers.search.relaxation import scale_rows
+from quadmatch.solvers.search.relaxation import choose_best, scale_rows
 
 FEW = 7
 """Nodes up to which all permutations are considered, in less time than one relaxation takes."""
@@ -64,14 +64,12 @@ class Assignment:
 
     def compute_bound(self) -> float:
         """No permutation costs less: rows of A meet rows of B in the best order (Gilmore 1962, Lawler 1963)."""
-        from scipy.optimize import linear_sum_assignment
-
         n = len(self.source)
         others = ~np.eye(n, dtype=bool)
         left = np.sort(self.source[others].reshape(n, n - 1), axis=1)
         right = np.sort(self.target[others].reshape(n, n - 1), axis=1)[:, ::-1]
         least = left @ right.T + np.outer(self.source.diagonal(), self.target.diagonal()) + self.linear
-        return float(least[linear_sum_assignment(least)].sum())
+        return float(least[np.arange(n), choose_best(least, least=True)].sum())
 
 
 def local_search(
@@ -127,4 +125,4 @@ def compile_search() -> None:
     for n in (2, FEW + 1):
         source, target = np.random.default_rng(0).random((2, n, n))
         local_search(source, target, starts=1, steps=1)
-    scale_rows(source)
+    scale_rows(source, np.zeros(1, np.int64))

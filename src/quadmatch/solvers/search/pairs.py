@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quadmatch.solvers.compilation import compile_loop
+from quadmatch.solvers.compilation import call_stoppably, compile_loop, stopping
 from quadmatch.solvers.search.middle import choose
 from quadmatch.solvers.search.problem import Index, Matrix, Vector, weigh_edges
 
 BALANCE = 0.75
 """How much a node's edges count beside its similarities where the caller does not say."""
+LONG = 10**8
+"""Sum of cubed sizes from which weighing may take so long that it must hear Ctrl-C."""
 
 
 class Pairs(NamedTuple):
@@ -72,6 +74,13 @@ def _average(values: Vector) -> float:
     return total / len(values)
 
 
+def weigh_stoppably(pairs: Pairs, balance: bool, threshold: float, deadline: float) -> None:
+    """`weigh_pairs` that Ctrl-C ends, and that makes do with less from the deadline on."""
+    long = int((pairs.sizes[:, 0] * pairs.sizes[:, 1] ** 2).sum()) > LONG
+    with stopping(deadline, pairs.stop):
+        call_stoppably(weigh_pairs, pairs.stop, pairs, balance, threshold, long=long)
+
+
 @compile_loop
 def weigh_pairs(pairs: Pairs, balance: bool, threshold: float) -> None:
     """Turn similarities U into the linear term (1 − weight)·(U − unmatched), the weight found first if asked for.
@@ -80,18 +89,20 @@ def weigh_pairs(pairs: Pairs, balance: bool, threshold: float) -> None:
     being how far the best assignment of U alone lies above its mean, a node, and the degree the mean sum of
     squared edges: so edges and similarities matter alike, in whatever units either comes. Without U it is
     one. In partial matches `unmatched` is `threshold` of the way from the mean of U to its mean over that
-    best assignment.
+    best assignment. Once `pairs.stop` is set, a good assignment takes the place of the best.
     """
     for index in range(len(pairs.sizes)):
         a, b, linear, _ = read_pair(pairs, index)
         n, m = len(a), len(b)
         if not linear.size:
             continue
-        mean, best, columns = 0.0, 0.0, choose(linear)
-        for i in range(n):
-            best += linear[i, columns[i]] / n
-            for k in range(m):
-                mean += linear[i, k] / (n * m)
+        mean, best = 0.0, 0.0
+        if balance or threshold > 0:
+            columns = choose(linear, pairs.stop)
+            for i in range(n):
+                best += linear[i, columns[i]] / n
+                for k in range(m):
+                    mean += linear[i, k] / (n * m)
         if balance:
             degree = (_average(weigh_edges(a)) + _average(weigh_edges(b))) / 2
             ratio = BALANCE * (best - mean) / (4 * degree) if degree > 0 else 1.0

@@ -110,14 +110,19 @@ def permute(second: Stack, p: Index) -> Stack:
 
 
 @compile_loop
-def differentiate(first: Stack, chosen: Stack, linear: Matrix, p: Index, gradient: Matrix) -> None:
-    """Gradient at a permutation, its columns in the order of the permutation: (i, j) belongs to (i, p(j))."""
+def differentiate(first: Stack, chosen: Stack, linear: Matrix, p: Index, gradient: Matrix, stop: Index) -> None:
+    """Gradient at a permutation, its columns in the order of the permutation: (i, j) belongs to (i, p(j)).
+
+    `stop[0]`, set from outside, leaves it unfinished.
+    """
     terms, size, _ = first.shape
     for i in range(size):
         for j in range(size):
             gradient[i, j] = linear[i, p[j]]
     for k in range(terms):
         for i in range(size):
+            if stop[0] != 0:
+                return
             for h in range(0, size - 3, 4):
                 w, x, y, z = 2 * first[k, h, i], 2 * first[k, h + 1, i], 2 * first[k, h + 2, i], 2 * first[k, h + 3, i]
                 if size <= DENSE or w != 0 or x != 0 or y != 0 or z != 0:

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from quadmatch.solvers.compilation import compile_loop
+from quadmatch.solvers.compilation import call_abandoning, call_stoppably, compile_loop
+from quadmatch.solvers.search.middle import choose
 from quadmatch.solvers.search.problem import Index, Matrix
 
 SCALINGS = 100
@@ -29,6 +30,8 @@ SPARSE, LARGE = 0.05, 100
 WARM = (0.25, 0.5)
 """Shares of the weight in the first steps where a linear term leads: edges do not lock its errors in."""
 STEPS_SOFT, STEPS_HARD = 30, 40
+MANY = 400
+"""Nodes from which an assignment or a direction may take so long that it must hear Ctrl-C."""
 
 
 class RelaxedPair:
@@ -63,11 +66,12 @@ def _compress(matrix: Matrix) -> Any:
     return csr_array(matrix)
 
 
-def choose_best(gradient: Matrix) -> Index:
-    """The column of each row in the best assignment."""
+def choose_best(values: Matrix, *, least: bool = False) -> Index:
+    """The column of each row in the assignment with the largest sum, or with the `least`."""
     from scipy.optimize import linear_sum_assignment
 
-    return np.asarray(linear_sum_assignment(gradient, maximize=True)[1])
+    long = max(values.shape) > MANY
+    return np.asarray(call_abandoning(linear_sum_assignment, values, not least, long=long)[1])
 
 
 def choose_parabola(slope: float, curvature: float) -> float:
@@ -78,8 +82,8 @@ def choose_parabola(slope: float, curvature: float) -> float:
 
 
 @compile_loop
-def scale_rows(kernel: Matrix) -> None:
-    """Scale rows and columns of a positive square matrix to sum one (Sinkhorn)."""
+def scale_rows(kernel: Matrix, stop: Index) -> None:
+    """Scale rows and columns of a positive square matrix to sum one (Sinkhorn); `stop[0]` ends it early."""
     size = len(kernel)
     v, sums, u = np.ones(size), np.zeros(size), np.empty(size)
     for _ in range(SCALINGS):
@@ -96,7 +100,7 @@ def scale_rows(kernel: Matrix) -> None:
         for j in range(size):
             error = max(error, abs(sums[j] * v[j] - 1))
             v[j] = 1 / sums[j]
-        if error < TOLERANCE:
+        if error < TOLERANCE or stop[0] != 0:
             break
     for i in range(size):
         for j in range(size):
@@ -123,7 +127,8 @@ def point(gradient: Matrix, temperature: float) -> Matrix:
     kernel -= kernel.max(1, keepdims=True)
     kernel /= temperature * deviation + 1e-300
     np.exp(np.maximum(kernel, -300, out=kernel), out=kernel)
-    scale_rows(kernel)
+    stop = np.zeros(1, np.int64)
+    call_stoppably(scale_rows, stop, kernel, stop, long=m > MANY)
     return kernel[:n]
 
 
@@ -166,13 +171,15 @@ def relax_pair(
     """The target node of each source node, and the steps made, from the middle of all permutations.
 
     First softly at the temperature, then hard; if `led` by the linear term, hard at once. At the `deadline` it
-    ends where it is, after one step at least.
+    ends where it is, after one step at least, or if it is led with a good assignment in place of the best.
     """
     pair = RelaxedPair(a, b, linear, weight)
     n, m = pair.shape
     x = np.full((n, m), 1 / m)
     if led:
-        x, taken = spread_out(choose_best(pair.add_linear(pair.multiply(x))), m), 0
+        middle, taken = pair.add_linear(pair.multiply(x)), 0
+        over = time.perf_counter() > deadline
+        x = spread_out(choose(middle, np.ones(1, np.int64)) if over else choose_best(middle), m)
     else:
         taken = climb(pair, x, temperature, STEPS_SOFT, deadline=deadline)
     if time.perf_counter() < deadline:

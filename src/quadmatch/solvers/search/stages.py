@@ -1,7 +1,7 @@
 """The stages of a search as loops over chosen pairs; each reads and writes the pairs' permutations.
 
 Stages are compiled one by one, when first needed, and for larger graphs only their parts are (`strategy`).
-Each looks at `pairs.stop` between pairs, `explore` at every step.
+Each looks at `pairs.stop` between pairs, and those whose parts may take long hand it on to them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def start_alike(pairs: Pairs, chosen: Index, permutations: Index, alike: Flags, 
         keys_a, keys_b = describe_nodes(a, b)
         alike[index] = pair_by_rank(keys_a, keys_b, p)
         if alike[index]:
-            exact[index] = find_isomorphism(a, b, keys_a, keys_b, found, 1000 + 20 * len(p))
+            exact[index] = find_isomorphism(a, b, keys_a, keys_b, found, 1000 + 20 * len(p), pairs.stop)
             if exact[index]:
                 for i in range(len(p)):
                     p[i] = found[i]
@@ -45,7 +45,8 @@ def start_inside(pairs: Pairs, chosen: Index, permutations: Index, exact: Flags)
         a, b, _, _ = read_pair(pairs, index)
         at, n, m = pairs.starts[index, 3], len(a), len(b)
         found, used = np.empty(n, np.int64), np.zeros(m, np.bool_)
-        exact[index] = find_isomorphism(a, b, np.zeros(n), np.zeros(m), found, 4 * m + 400000 // (m * m))
+        limit = 4 * m + 400000 // (m * m)
+        exact[index] = find_isomorphism(a, b, np.zeros(n), np.zeros(m), found, limit, pairs.stop)
         if exact[index]:
             for i in range(n):
                 permutations[at + i], used[found[i]] = found[i], True
@@ -62,7 +63,7 @@ def start_linear(pairs: Pairs, chosen: Index, permutations: Index) -> None:
             return
         a, b, unary, weight = read_pair(pairs, index)
         first, second, linear, _ = state(a, b, unary, weight, 0.0, False)
-        p, at = start_in_middle(first, second, linear), pairs.starts[index, 3]
+        p, at = start_in_middle(first, second, linear, pairs.stop), pairs.starts[index, 3]
         for i in range(len(p)):
             permutations[at + i] = p[i]
 

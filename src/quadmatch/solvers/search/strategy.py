@@ -33,7 +33,7 @@ ROUNDS, ROUNDS_UNEQUAL, ROUNDS_PARTIAL, ROUNDS_BEST = 0.75, 5.0, 3, 100
 Report = Callable[[str], None]
 """Hears what is being done, in words."""
 LONG = 3 * 10**6
-"""Sum of cubed sizes from which a stage may take so long that it must hear Ctrl-C."""
+"""Sum of cubed sizes from which a stage may take so long that it must hear Ctrl-C; less at the best quality."""
 
 
 @dataclass
@@ -89,12 +89,12 @@ def _match_all(pairs: Pairs, quality: str, found: Found, deadline: float, report
     _run(start_linear, ~exact & ~huge & ~by_rank, pairs, p)
     steps = _allow_steps(small, large, best)
     report("exchanging nodes")
-    _run(explore, ~exact & ~huge, pairs, p, steps, found.steps)
+    _run(explore, ~exact & ~huge, pairs, p, steps, found.steps, best=best)
     # Pairs that look isomorphic but were not mapped are hard, and a perfect answer may exist: try it all.
     wide = ~exact & (huge | (((large > SMALL) | alike | best) & (not fast)))
     once = (large > (LARGE if fast else SEVERAL)) & (not best)
-    _widen(pairs, wide, steps, once, found, deadline, report)
-    _run(enumerate_all, ~exact & (large <= (EXACT_BEST if best else EXACT)), pairs, p)
+    _widen(pairs, wide, steps, once, found, deadline, report, best)
+    _run(enumerate_all, ~exact & (large <= (EXACT_BEST if best else EXACT)), pairs, p, best=best)
     found.converged[:] = exact
 
 
@@ -102,8 +102,9 @@ def _leave_alone(pairs: Pairs, threshold: float, quality: str, found: Found) -> 
     """Drop and change partners of full matches; where graphs are large or time is over, only drop."""
     small, large = pairs.sizes.T
     pruned = (small > 0) & ((large > LARGE) | (pairs.stop[0] != 0))
-    rounds = ROUNDS_BEST if quality == "best" else ROUNDS_PARTIAL
-    _run(explore_partial, (small > 0) & ~pruned, pairs, found.permutations, threshold, rounds, found.steps)
+    best, kept = quality == "best", (small > 0) & ~pruned
+    rounds = ROUNDS_BEST if best else ROUNDS_PARTIAL
+    _run(explore_partial, kept, pairs, found.permutations, threshold, rounds, found.steps, best=best)
     for index in np.flatnonzero(pruned).tolist():
         a, b, linear, weight = read_pair(pairs, index)
         matched = found.permutations[pairs.starts[index, 3] :][: len(a)]
@@ -119,7 +120,7 @@ def _allow_steps(small: Index, large: Index, best: bool) -> Index:
     return (rounds * large).astype(np.int64)
 
 
-def _run(stage: Callable[..., None], flags: Flags, pairs: Pairs, *rest: object) -> None:
+def _run(stage: Callable[..., None], flags: Flags, pairs: Pairs, *rest: object, best: bool = False) -> None:
     """A stage on the pairs marked, and not compiled while there are none; nothing once the search is to stop.
 
     Above SMALL nodes a pair takes longer than Python's loop over pairs: only the parts are compiled then.
@@ -127,12 +128,12 @@ def _run(stage: Callable[..., None], flags: Flags, pairs: Pairs, *rest: object) 
     small = pairs.sizes[:, 1] <= SMALL
     for chosen, loop in ((flags & small, stage), (flags & ~small, run_uncompiled(stage))):
         if chosen.any() and not pairs.stop[0]:
-            long = int((pairs.sizes[chosen, 1] ** 3).sum()) > LONG
+            long = int((pairs.sizes[chosen, 1] ** 3).sum()) * (ROUNDS_BEST if best else 1) > LONG
             call_stoppably(loop, pairs.stop, pairs, np.flatnonzero(chosen), *rest, long=long)
 
 
 def _widen(
-    pairs: Pairs, flags: Flags, steps: Index, once: Flags, found: Found, deadline: float, report: Report
+    pairs: Pairs, flags: Flags, steps: Index, once: Flags, found: Found, deadline: float, report: Report, best: bool
 ) -> None:
     """Relax at each temperature (or only `once`), polish, and keep what is better than what was found."""
     if not flags.any():
@@ -150,7 +151,7 @@ def _widen(
         trial = found.permutations.copy()
         relax_all(pairs, np.flatnonzero(tried), trial, temperature, led, found.steps, deadline)
         report("exchanging nodes")
-        _run(explore, tried & (large <= POLISHED), pairs, trial, steps, found.steps)
+        _run(explore, tried & (large <= POLISHED), pairs, trial, steps, found.steps, best=best)
         measure_pairs(pairs, trial, 0.0, objectives, scores)
         better = tried & (objectives < found.objectives)
         found.objectives[better] = objectives[better]

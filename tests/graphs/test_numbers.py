@@ -133,3 +133,29 @@ def test_what_is_masked_in_rows_and_in_options_is_refused(form) -> None:
             qm.quadratic_assignment(a, a, options=options)
     shown = np.ma.array(a, mask=np.zeros(a.shape, bool))
     assert qm.match_graphs(form(shown), a).pairs[:, 1].tolist() == list(range(len(a)))
+
+
+@pytest.mark.parametrize(("edge", "node"), [(1e99, 1e-160), (1e50, 1e-310), (1e40, 1e-250), (0.0, 1e-310)])
+@pytest.mark.parametrize(("method", "weight"), [("hungarian", 0.5), ("hungarian", 1.0), ("auto", 0.0)])
+def test_similarities_that_alone_count_are_heard_beside_any_edges(method, weight, edge, node) -> None:
+    a, b, _ = draw_pair(3, 3)
+    unary = np.array([[0.0, 0.1, 1.0], [1.0, 0.0, 0.1], [0.1, 1.0, 0.0]]) * node
+    found = qm.match_graphs(edge * a, edge * b, unary, method=method, weight=weight)
+    assert found.pairs[:, 1].tolist() == [2, 0, 1]
+    assert np.isfinite(found.objective)
+
+
+@pytest.mark.parametrize("node", [1e-310, 1e-160, 1e99])
+def test_where_there_are_no_edges_similarities_of_any_size_count(node) -> None:
+    unary = np.array([[0.0, 0.1, 1.0], [1.0, 0.0, 0.1], [0.1, 1.0, 0.0]]) * node
+    assert qm.match_graphs(np.zeros((3, 3)), np.zeros((3, 3)), unary, weight=0.5).pairs[:, 1].tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("node", [1e-310, 1e99])
+def test_edges_that_alone_count_are_heard_beside_any_similarities(node) -> None:
+    a, _, unary = draw_pair(6, 6)
+    order = np.random.default_rng(0).permutation(6)
+    b = np.empty_like(a)
+    b[np.ix_(order, order)] = a
+    found = qm.match_graphs(1e-80 * a, 1e-80 * b, node * unary, weight=1.0)
+    assert found.pairs[:, 1].tolist() == order.tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -25,6 +26,7 @@ from quadmatch.solvers.quadratic.objective import quadratic_gradient, quadratic_
 from quadmatch.solvers.search.pairs import measure_pairs
 from quadmatch.solvers.search.problem import Index, Vector
 from quadmatch.solvers.search.strategy import Found
+from quadmatch.solvers.search.units import find_exponents
 
 OUTER, INNER = 6, 5
 """Rounds and steps of the soft scheme: twice what training takes, as there is no network to lead it."""
@@ -77,14 +79,22 @@ def _group(sizes: Index) -> list[list[int]]:
     return groups
 
 
+def _count_unary_alone(inputs: Inputs, layout: Layout) -> Layout:
+    """The layout in which edges count for nothing: similarities are in units of their own and cannot vanish."""
+    peaks = np.array([float(np.abs(to_float64(one)).max(initial=0.0)) for one in inputs.unaries or ()])
+    units = layout.units._replace(linears=find_exponents(peaks))
+    return layout._replace(pairs=layout.pairs._replace(weights=np.zeros(len(peaks))), units=units)
+
+
 @torch.no_grad()
 def _match_hard(inputs: Inputs, layout: Layout, groups: Sequence[list[int]], method: str) -> list[MatchResult]:
     """Permutations of all groups, measured and handed out as those of the search are."""
     pairs = layout.pairs
     found = Found.begin(pairs)
     found.steps[:] = 1
+    counted = _count_unary_alone(inputs, layout) if method == "hungarian" else layout
     for places in groups:
-        group = _gather(inputs, places, layout)
+        group = _gather(inputs, places, counted)
         if method == "frank_wolfe_hard":
             solution = frank_wolfe_hard(group.unary, group.source, group.target, group.mask, weight=0.5)
             x = solution.assignment

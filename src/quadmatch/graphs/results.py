@@ -73,7 +73,7 @@ def lay_out(inputs: Inputs, weight: float | None, threshold: float = 0.0, deadli
     pairs = lay_end_to_end(left, right, linears)
     peaks = find_peaks(pairs)
     _check(pairs, peaks, inputs, turned)
-    units = scale_pairs(pairs, peaks, together=weight is not None)
+    units = scale_pairs(pairs, peaks, together=weight is not None and 0 < float(weight) < 1)
     pairs.weights[:] = 1.0 if weight is None else weight
     if linears is not None:
         weigh_stoppably(pairs, weight is None, threshold, deadline)

@@ -58,11 +58,13 @@ def _measure_lengths(pairs: Pairs) -> tuple[Index, Index, Index]:
 def scale_pairs(pairs: Pairs, peaks: Peaks, together: bool) -> Units:
     """Divide edges, and similarities, so that the largest of a pair are about one; in place.
 
-    `together` keeps the ratio of squared edges to similarities: a weight then means the same as before.
+    `together` keeps the ratio of squared edges to similarities: a weight then means the same as before. Where
+    the weight lets only one of them count, there is no ratio to keep, and each has its own power.
     """
     edges, linears = find_exponents(np.maximum(*peaks[:2])), find_exponents(peaks[2])
     if together and len(pairs.linears):
-        edges = np.where(peaks[2] > 0, np.maximum(edges, (linears + 1) // 2), edges)
+        alone, half = np.maximum(*peaks[:2]) == 0, (linears + 1) // 2
+        edges = np.where(peaks[2] > 0, np.where(alone, half, np.maximum(edges, half)), edges)
         linears = 2 * edges
     for flat, exponents, length in zip(pairs[2:5], (edges, edges, linears), _measure_lengths(pairs)):
         if exponents.any() and len(flat):

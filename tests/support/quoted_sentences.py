@@ -197,7 +197,7 @@ DEMO = (
 )
 
 
-WORTH = "In use on Pascal VOC the constraint is worth {:.1f} and {:.2f} points."
+WORTH = "On Pascal VOC the constraint is worth {:.1f} points to the shipped qc-DGM₁ and {:.2f} to qc-DGM₂."
 
 
 def draw_mutants() -> str:

@@ -19,8 +19,6 @@ Index = NDArray[np.int64]
 
 # Without NaN the search for the nearest column becomes one vector instruction after another.
 FINITE = frozenset({"nnan", "nsz"})
-PATIENCE = 3 * 10**7
-"""Costs that are looked at, at most, between two looks at the flag that ends it: hundredths of a second."""
 
 
 class Room(NamedTuple):
@@ -93,28 +91,22 @@ def _scan(cost: Matrix, i: int, offset: float, room: Room) -> int:
 
 
 @compile_loop()
-def _take_free(cost: Matrix, room: Room) -> None:
-    """Match each row that is left to the free column that costs least beside its potential."""
+def _solve(cost: Matrix, room: Room, stop: Index) -> None:
+    """Fill `room.row_of[column]` with the row that takes it, −1 if none; 1 ≤ rows ≤ columns, costs finite.
+
+    Once `stop[0]` is set, each row that is left takes a free column: the match is whole, though not the best.
+    """
     n, m = cost.shape
-    for i in range(n):
-        best = -1
-        for j in range(m if room.column_of[i] < 0 else 0):
-            if room.row_of[j] < 0 and (best < 0 or cost[i, j] - room.v[j] < cost[i, best] - room.v[best]):
-                best = j
-        if best >= 0:
-            room.row_of[best], room.column_of[i] = i, best
-
-
-@compile_loop()
-def _match_rows(cost: Matrix, begin: int, end: int, room: Room) -> None:
-    """Match the rows from `begin` to `end` that are free, by the shortest path from each to a free column."""
-    m = cost.shape[1]
     u, v, price, distance, final, row_of, column_of, before, scanned = room
-    for start in range(begin, end):
+    _begin(cost, room)
+    for start in range(n):
         if column_of[start] >= 0:
             continue
         for j in range(m):
             distance[j], price[j] = np.inf, v[j]
+        for j in range(m if stop[0] != 0 else 0):
+            # What is taken is infinitely far, once it is to stop: the nearest column is a free one then.
+            price[j] = -np.inf if row_of[j] >= 0 else price[j]
         i, count, reached = start, 0, 0.0
         while True:
             nearest = _scan(cost, i, reached - u[i], room)
@@ -136,23 +128,6 @@ def _match_rows(cost: Matrix, begin: int, end: int, room: Room) -> None:
             i = before[nearest]
             row_of[nearest] = i
             nearest, column_of[i] = column_of[i], nearest
-
-
-@compile_loop()
-def _solve(cost: Matrix, room: Room, stop: Index) -> None:
-    """Fill `room.row_of[column]` with the row that takes it, −1 if none; 1 ≤ rows ≤ columns, costs finite.
-
-    Once `stop[0]` is set, each row that is left takes a free column: the match is whole, though not the best.
-    """
-    n, m = cost.shape
-    _begin(cost, room)
-    # To look at the flag for each row would slow the loop down.
-    begin, rows = 0, max(1, PATIENCE // (m * m))
-    while begin < n and stop[0] == 0:
-        _match_rows(cost, begin, min(begin + rows, n), room)
-        begin += rows
-    if begin < n:
-        _take_free(cost, room)
 
 
 @compile_loop()

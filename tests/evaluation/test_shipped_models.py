@@ -1,4 +1,4 @@
-"""The models that ship give the figures of their records, where the pictures of Pascal VOC are at hand."""
+"""The models that ship give the figures of their records: on photographs, and on Pascal VOC where it is at hand."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from quadmatch.datasets import DATASETS
 from quadmatch.datasets.annotation import Annotation
+from quadmatch.datasets.photo_pairs import list_photo_pairs
+from quadmatch.demo.photographs import match_both_ways
 from quadmatch.evaluation.evaluate import evaluate
 from quadmatch.evaluation.report import Conditions
 from quadmatch.models.load import load
@@ -35,6 +38,20 @@ def read_record(name: str) -> dict[str, Any]:
 def test_a_card_has_the_figure_of_its_record(name: str) -> None:
     card = json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))
     assert [one["mean"]["accuracy"] for one in card["figures"]] == [read_record(name)["mean"]["accuracy"]]
+
+
+RIGHT = {"qcattention-voc": 67, "qcdgm1-voc": 46, "qcdgm2-voc": 54}
+"""Right points of the photographs below: whoever ships another model counts anew."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list_shipped())
+def test_a_shipped_model_matches_photographs_as_it_did(name: str) -> None:
+    pairs = list_photo_pairs(1, strength=2.0)
+    matcher = load(name, precision="float32,channels_last,1")
+    constrained, _ = match_both_ways(matcher, pairs)
+    right = sum(pair.count_right(np.asarray(found.pairs)) for pair, found in zip(pairs, constrained))
+    assert right == pytest.approx(RIGHT[name], abs=2)  # A processor may round otherwise.
 
 
 @pytest.fixture(scope="module")

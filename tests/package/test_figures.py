@@ -48,7 +48,7 @@ TABLES = {
     "docs/models.md": [draw_photographs],
     "docs/results.md": [
         draw_willow,
-        partial(draw_compared, "willow-plain", "willow-rows", "willow", "voc-reduced"),
+        partial(draw_compared, "willow-plain", "willow", "voc-reduced"),
         draw_gains,
         partial(draw_throughput, "2026-11-18T022802"),
         draw_iterations,

@@ -259,6 +259,19 @@ def draw_fuzzing() -> str:
     )
 
 
+def draw_loaded() -> str:
+    """What became of the whole suite beside other processes."""
+    record = read("results/loaded-suite")
+    runs = record["runs"]
+    assert not any(run["failed"] for run in runs)
+    number = {3: "three", 4: "four", 5: "five"}[len(runs)]
+    times = [run["minutes_of_tests"] for run in runs]
+    return (
+        f"On {record['date']} the whole suite passed {number} times in a row beside two and more processes that kept both"
+        f" cores busy, in {min(times):.0f} to {max(times):.0f} minutes (`results/loaded-suite.json`)."
+    )
+
+
 def draw_folds() -> str:
     """Accuracy on held-out training pictures of Willow, as settings are chosen."""
     row = read("results/willow-folds")["rows"]["qc-DGM1"]
@@ -513,7 +526,7 @@ SENTENCES: dict[str, list[Callable[[], str]]] = {
         lambda: f"it loses {readings(', only used without') - readings(''):.0f}.",
         draw_both_readings,
     ],
-    "docs/reliability.md": [draw_mutants, draw_sample, draw_fuzzing],
+    "docs/reliability.md": [draw_mutants, draw_sample, draw_fuzzing, draw_loaded],
     "docs/learned.md": [
         draw_folds,
         draw_gains,

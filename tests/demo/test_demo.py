@@ -58,8 +58,7 @@ def test_the_pairs_shown_are_those_in_which_the_constraint_changes_most() -> Non
 
 
 @pytest.mark.slow
-def test_photographs_are_matched_above_sift_and_reported(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(photographs, "PAIRS", 2)
+def test_photographs_are_matched_above_sift_and_reported(tmp_path) -> None:
     output = run_demo("--out", str(tmp_path))
     constrained, free, sift = (float(found) for found in re.findall(r": ([\d.]+) % right", output))
     assert constrained >= 90
@@ -75,7 +74,7 @@ def test_photographs_are_matched_above_sift_and_reported(tmp_path, monkeypatch) 
     assert all((tmp_path / file).read_bytes()[:4] == b"\x89PNG" for file, _ in files)
     counts = [int(found) for found in re.findall(r"<figcaption>[^<]*: (\d+) of \d+ right", page)]
     changed = sum(right != before for right, before in zip(counts[:8:2], counts[1:8:2], strict=True))
-    assert changed >= 2
+    assert changed >= 1  # Of each photograph the pair in which the constraint changes most.
     assert re.findall("<h2>([^<]+)", page)[:4] == ["Camera", "Coffee", "Motorcycle", "Rocket"]
     assert "http" not in page
     assert str(tmp_path / "index.html") in output

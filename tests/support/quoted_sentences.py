@@ -267,8 +267,8 @@ def draw_loaded() -> str:
     number = {3: "three", 4: "four", 5: "five"}[len(runs)]
     times = [run["minutes_of_tests"] for run in runs]
     return (
-        f"On {record['date']} the whole suite passed {number} times in a row beside two and more processes that kept both"
-        f" cores busy, in {min(times):.0f} to {max(times):.0f} minutes (`results/loaded-suite.json`)."
+        f"On {record['date']} the whole suite passed {number} times in a row beside two and more processes that kept"
+        f" both cores busy, in {min(times):.0f} to {max(times):.0f} minutes (`results/loaded-suite.json`)."
     )
 
 

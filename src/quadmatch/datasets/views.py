@@ -53,8 +53,8 @@ def load_object(annotation: Annotation) -> Float[np.ndarray, "S S 3"]:
 def make_views(annotations: Sequence[Annotation], pictures: int, size: int = 256) -> list[Annotation]:
     """Views of at most so many of the objects, chosen by their names; each object is a category of its own.
 
-    Its keypoints are corners, found without trained weights, and not the object's own: those of different objects
-    have the same names, and a network that knew the names from other pairs would learn nothing here.
+    Their keypoints are corners of the picture, found without trained weights, in place of the object's own keypoints:
+    those are few, and a network already knows them from pairs of different objects.
     """
     if pictures < 1:
         raise ValueError(f"views need at least one picture, got {pictures}")

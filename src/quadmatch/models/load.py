@@ -181,7 +181,7 @@ def _take(tensors: Mapping[str, Tensor], start: str) -> dict[str, Tensor]:
 
 
 def identify_parameters(name_or_path: str | os.PathLike[str]) -> str:
-    """A hash of a model's parameters, which stays that of a shipped one's name after another model took the name."""
+    """A hash of a model's parameters: its name or folder may hold other ones later."""
     from quadmatch.features.weight_files import hash_state
     from quadmatch.models.checkpoints import load_parameters
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from quadmatch.solvers.search.backtracking import search_all
 from quadmatch.solvers.search.exchange import improve
+from quadmatch.solvers.search.faq import choose_share, draw_relaxed, make_barycenter
 from quadmatch.solvers.search.middle import choose, start_in_middle
 from quadmatch.solvers.search.pairs import lay_end_to_end, measure_pairs
 from quadmatch.solvers.search.problem import differentiate, permute, state
@@ -181,3 +182,28 @@ def test_an_assignment_that_is_stopped_is_whole(n, m, stop):
     most = worth[linear_sum_assignment(worth, maximize=True)].sum()
     found = worth[np.arange(n), columns].sum()
     assert found >= (worth.mean() * n if stop else most) - 1e-6
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_a_random_start_is_doubly_stochastic_and_halfway_to_the_middle(n):
+    start = draw_relaxed(n, np.random.default_rng(0))
+    np.testing.assert_allclose(start.sum(0), 1, atol=1e-9)
+    np.testing.assert_allclose(start.sum(1), 1, atol=1e-3)  # Rows come to 1 only in the end of many rounds.
+    assert (start >= make_barycenter(n) / 2).all()
+    assert n < 3 or start.std() > 0.01
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 7))
+def test_the_step_of_faq_is_the_least_point_between_two_ends(seed, n):
+    rng = np.random.default_rng(seed)
+    source, target, linear = rng.normal(size=(3, n, n))
+    relaxed, chosen = draw_relaxed(n, rng), rng.permutation(n)
+    vertex = np.eye(n)[chosen]
+
+    def evaluate(share: float) -> float:
+        x = vertex + share * (relaxed - vertex)
+        return float((linear * x).sum() + np.trace(source.T @ x @ target @ x.T))
+
+    share = choose_share(source, target, linear, relaxed - vertex, chosen)
+    assert 0 <= share <= 1
+    assert evaluate(share) <= min(evaluate(other) for other in np.linspace(0, 1, 101)) + 1e-9

@@ -217,6 +217,20 @@ def test_names_of_runs_and_wrong_names(invoke) -> None:
         assert reason in str(done.exception)
 
 
+@pytest.mark.parametrize("quick", [False, True])
+def test_every_run_has_a_folder_of_its_own_that_file_systems_take(quick) -> None:
+    settings = Settings(Path(), quick=quick, changes=("features.precision=float32", "training.flip=false"))
+    tables = [item for item in ITEMS.values() if isinstance(item, Table)]
+    trained = [row for table in tables for row in table.rows.values() if row.experiment]
+    named: dict[str, set[str]] = {}
+    for row in [*trained, *(row.start for row in trained if row.start)]:
+        name = name_run(row, 0, settings)
+        assert len(name.encode()) <= 200, name
+        named.setdefault(name, set()).add(repr((row.experiment, row.changes, row.start)))
+    assert [runs for runs in named.values() if len(runs) > 1] == []
+    assert any(row.start and name_run(row, 1, settings).endswith("-seed1") for row in trained)
+
+
 def test_tables_name_what_exists() -> None:
     content = tomllib.loads((resources.files("quadmatch.reproduce") / "published.toml").read_text("utf-8"))
     for table in content.values():

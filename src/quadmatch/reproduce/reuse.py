@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from quadmatch.experiments.reading import Experiment
     from quadmatch.experiments.schema import DataSection
 
+LONGEST = 160
+"""Characters of a run's name before its seed: it names a folder, and file systems refuse more than 255 bytes."""
+
 
 def train(row: Row, seed: int, split: str, settings: Settings) -> Path:
     """The folder of the finished run of a row and seed; what is there already is reused."""
@@ -89,14 +92,18 @@ def evaluate_row(
 
 
 def name_run(row: Row, seed: int, settings: Settings) -> str:
-    """A folder's name that tells runs of one experiment with different changes apart."""
+    """A folder's name that tells runs of one experiment with different changes apart; of a long one a part and a hash."""
     words = [Path(row.experiment or "").stem]
     for change in list_lasting((*row.changes, *settings.changes)):
         key, _, value = change.partition("=")
         words.append(re.sub(r"[^\w.=-]", "", f"{key.rpartition('.')[2]}={value}"))
     words += ["quick"] if settings.quick else []
     words += [f"after-{name_run(row.start, seed, settings)}"] if row.start else []
-    return "-".join([*words, f"seed{seed}"])
+    name = "-".join(words)
+    if len(name) > LONGEST:
+        digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+        name = f"{name[: LONGEST - len(digest) - 1]}-{digest}"
+    return f"{name}-seed{seed}"
 
 
 def list_lasting(changes: Sequence[str]) -> list[str]:

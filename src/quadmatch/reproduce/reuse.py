@@ -92,7 +92,7 @@ def evaluate_row(
 
 
 def name_run(row: Row, seed: int, settings: Settings) -> str:
-    """A folder's name that tells runs of one experiment with different changes apart; of a long one a part and a hash."""
+    """A folder's name that tells runs with different changes apart; a long one is cut and ends with a hash."""
     words = [Path(row.experiment or "").stem]
     for change in list_lasting((*row.changes, *settings.changes)):
         key, _, value = change.partition("=")

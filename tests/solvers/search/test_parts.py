@@ -161,6 +161,15 @@ def test_large_pairs_find_what_edges_or_similarities_tell():
     assert (kept[5:] == order[5:]).mean() > 0.95
 
 
+def test_pruning_drops_the_worst_first_and_looks_again():
+    """The second pair costs more than it gives only while the first is matched, and less than half as much as that."""
+    a, b = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.0, -0.5], [-0.5, 0.0]])
+    both = np.arange(2)
+    assert prune(a, b, np.diag([-2.0, 0.5]), 1.0, 0.0, both).tolist() == [2, 1]
+    assert prune(a, b, np.diag([-2.0, -0.5]), 1.0, 0.0, both).tolist() == [2, 2]
+    assert prune(a, b, np.diag([2.5, 2.0]), 1.0, 0.0, both).tolist() == [0, 1]
+
+
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 7), extra=st.integers(0, 3))
 def test_choosing_is_the_best_linear_assignment(seed, n, extra):
     from scipy.optimize import linear_sum_assignment

@@ -208,6 +208,18 @@ def draw_outliers() -> str:
     return draw(["Pascal VOC, validation, 50 pairs a class; outliers", *map(str, found["outliers"])], *lines)
 
 
+def draw_gains_with_outliers() -> str:
+    """What the constraint adds to the accuracy of the paper's three methods, by the number of outliers."""
+    found = read("results/outliers")
+    curves = {(one["data set"], one["kind"], one["method"], one["constraint"]): one["mean"] for one in found["curves"]}
+    lines = []
+    for (place, kind, method, constraint), means in curves.items():
+        if constraint:
+            gains = (more - less for more, less in zip(means, curves[place, kind, method, False]))
+            lines.append([f"{place}, {KINDS[kind]}, qc-{tell_network(method)}", *(f"{gain:+.1f}" for gain in gains)])
+    return draw(["points gained by the constraint; outliers in each graph", *map(str, found["outliers"])], *lines)
+
+
 def draw_hardened() -> str:
     """The strongest head before and after a training with outliers, on the same pairs."""
     shown = {"clean": "accuracy", "uniform": "accuracy", "partial": "f1", "forced": "f1"}

@@ -59,6 +59,14 @@ def test_the_solver_is_near_the_best_of_all_matchings(left_out):
     assert sum(f > b - 1e-9 for f, b in zip(found, best)) >= 32
 
 
+def test_a_constant_added_to_all_similarities_changes_no_complete_matching():
+    mask = torch.ones(1, 6, 6, dtype=torch.bool)
+    for seed in range(20):
+        problem = make_problem(6, 6, seed)
+        raised = make_problem(6, 6, seed, offset=-20.0)
+        assert torch.equal(find_fixed_point(problem, mask), find_fixed_point(raised, mask)), seed
+
+
 def test_padding_and_batch_mates_change_no_solution():
     small, large = make_problem(3, 4, 1), make_problem(4, 4, 2)
     mask = torch.ones(2, 4, 4, dtype=torch.bool)

@@ -29,18 +29,23 @@ def find_fixed_point(
     x = torch.stack(starts, 1)
     best, most = starts[0], operator.score(starts[0])
     spread = mask[:, None].expand_as(x).flatten(0, 1)
-    edges = operator(x) - unary[:, None] * x
+    edges = _add_edges(operator, x, unary)
     for _ in range(iterations):
         slope = unary[:, None] + 2 * edges
         corner = hungarian(slope.flatten(0, 1), spread, threshold=threshold).view_as(x)
         # What is quadratic in 0/1 entries is linear: the objective of a corner is its score.
         best, most = _keep(best, most, corner, operator.score(corner))
         move = corner - x
-        moved = operator(move) - unary[:, None] * move
+        moved = _add_edges(operator, move, unary)
         step = _choose_step((slope * move).sum((2, 3)), (move * moved).sum((2, 3)))[..., None, None]
         x, edges = x + step * move, edges + step * moved
     rounded = hungarian(x.flatten(0, 1), spread, threshold=0.5 if partial else None).view_as(x)
     return _keep(best, most, rounded, operator.score(rounded))[0]
+
+
+def _add_edges(operator: AffinityOperator, x: Tensor, unary: Tensor) -> Tensor:
+    """What edges alone add: K·x without its diagonal."""
+    return operator(x) - unary[:, None] * x
 
 
 def _choose_step(slope: Tensor, curvature: Tensor) -> Tensor:

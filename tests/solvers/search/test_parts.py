@@ -11,7 +11,7 @@ from quadmatch.solvers.search.backtracking import search_all
 from quadmatch.solvers.search.exchange import improve
 from quadmatch.solvers.search.faq import choose_share, draw_relaxed, make_barycenter
 from quadmatch.solvers.search.middle import choose, start_in_middle
-from quadmatch.solvers.search.pairs import lay_end_to_end, measure_pairs
+from quadmatch.solvers.search.pairs import BALANCE, lay_end_to_end, measure_pairs, read_pair, weigh_pairs
 from quadmatch.solvers.search.problem import differentiate, permute, state
 from quadmatch.solvers.search.problem import evaluate as evaluate_chosen
 from quadmatch.solvers.search.pruning import prune
@@ -60,6 +60,25 @@ def test_the_square_problem_is_the_objective_turned_around(seed, n, extra, squar
     assert np.ptp(gaps) == pytest.approx(0, abs=1e-9)
     if partial:
         assert gaps[0] == pytest.approx(0, abs=1e-9)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 6), extra=st.integers(0, 3), balance=st.booleans())
+@pytest.mark.parametrize("threshold", [0.0, 0.4])
+def test_edges_and_similarities_are_weighed_as_the_docstring_says(threshold, seed, n, extra, balance):
+    from scipy.optimize import linear_sum_assignment
+
+    rng, m = np.random.default_rng(seed), n + extra
+    a, b, likeness = rng.random((n, n)), rng.random((m, m)), rng.random((n, m))
+    pairs = lay_end_to_end([a], [b], [likeness])
+    pairs.weights[:] = 0.3
+    weigh_pairs(pairs, balance, threshold)
+    *_, linear, weight = read_pair(pairs, 0)
+    best, mean = likeness[linear_sum_assignment(-likeness)].mean(), likeness.mean()
+    degrees = [(side**2 + side.T**2).sum(1).mean() / 2 for side in (a, b)]
+    ratio = BALANCE * (best - mean) / (4 * np.mean(degrees))
+    assert weight == pytest.approx(ratio / (1 + ratio) if balance else 0.3)
+    unmatched = mean + threshold * (best - mean) if threshold else 0.0
+    np.testing.assert_allclose(linear, (1 - weight) * (likeness - unmatched), atol=1e-12)
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 5), extra=st.integers(0, 1), squares=st.booleans())

@@ -57,6 +57,8 @@ TABLES = {
         partial(draw_methods, "voc-reduced", "Pascal VOC, validation, 150 steps, one seed, accuracy"),
         partial(draw_methods, "ablation", "qc-DGM₁ on Pascal VOC, validation, 150 steps, accuracy"),
         partial(draw_compared, "ablation"),
+        partial(draw_methods, "willow-after-voc", "Willow after Pascal VOC, test, 150 and 150 steps, accuracy"),
+        partial(draw_methods, "voc-f1-reduced", "Pascal VOC, validation, 150 steps, F1 of all keypoints"),
         draw_losses,
         draw_trained_for_f1,
         draw_willow_readings,

@@ -61,7 +61,12 @@ TESTS = {
     "losses.py": ("test_losses.py", "experiments/test_build.py", "reproduce/test_losses.py"),
     "decode.py": ("test_decode.py", "test_matcher.py"),
     "datasets/protocols.py": ("datasets/test_gathering.py", "datasets/test_pairs.py", "evaluation/test_evaluate.py"),
-    "evaluation": ("evaluation/test_report.py", "evaluation/test_evaluate.py", "models/test_load.py"),
+    "evaluation": (
+        "evaluation/test_report.py",
+        "evaluation/test_evaluate.py",
+        "evaluation/test_references.py",
+        "models/test_load.py",
+    ),
 }
 """What is changed, and the tests that should notice."""
 FUZZ_CALLS = "3000"

@@ -1,5 +1,6 @@
 """Each method beside its formulas, written out with loops or with the matrices that the package never builds."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -24,6 +25,15 @@ from quadmatch.solvers.linear.sinkhorn import sinkhorn
 def build(name: str, **options) -> torch.nn.Module:
     torch.manual_seed(0)
     return METHODS[name](channels=12, **{**METHODS[name].small, **options}).double().eval()
+
+
+def test_block_affinities_begin_near_half_of_the_identity() -> None:
+    torch.manual_seed(0)
+    affinity, bound = BlockAffinity(50), 1 / math.sqrt(2 * 50)
+    for matrix in (affinity.same, affinity.crossed):
+        rest = (matrix - torch.eye(50) / 2).detach()
+        assert 0.95 * bound < rest.abs().max() <= bound + 1e-6
+        assert rest.mean().abs() < 0.1 * bound
 
 
 def build_matrix(affinity: BlockAffinity, pair: GraphPair, source, target) -> torch.Tensor:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from quadmatch.solvers.search.backtracking import search_all
 from quadmatch.solvers.search.exchange import improve
-from quadmatch.solvers.search.local_search import Assignment, exchange_pairs, local_search
+from quadmatch.solvers.search.local_search import FEW, Assignment, exchange_pairs, local_search
 from quadmatch.solvers.search.population import Population, cross, evolve
 from quadmatch.solvers.search.problem import evaluate, permute
 
@@ -163,3 +163,89 @@ def test_deadline_stops_a_search_that_would_take_hours():
     assert found.steps > 0
     passed = local_search(source, target, starts=10**6, steps=10**6, deadline=begun)
     assert sorted(passed.permutation) == list(range(40))
+
+
+@given(st.integers(1, 5), st.integers(-40, 40), st.integers(-40, 40), st.integers(-40, 40), st.integers(0, 999))
+def test_scaling_down_is_by_one_power_of_two_that_leaves_no_entry_above_one(n, own, other, all_linear, seed):
+    source, target, linear = np.random.default_rng(seed).normal(size=(3, n, n))
+    source, target, linear = source * 2.0**own, target * 2.0**other, linear * 2.0**all_linear
+    scaled = Assignment.scale_down(source, target, linear)
+    parts = (scaled.source, scaled.target, scaled.linear)
+    assert max(np.abs(one).max() for one in parts) < 1
+    assert np.abs(scaled.target).max() >= 0.5
+    assert max(np.abs(scaled.source).max(), np.abs(scaled.linear).max()) >= 0.5
+    power = scaled.linear[0, 0] / linear[0, 0]
+    assert np.frexp(power)[0] == 0.5
+    np.testing.assert_array_equal(scaled.linear, linear * power)
+    np.testing.assert_array_equal(scaled.source[0, 0] * scaled.target, source[0, 0] * target * power)
+    without = Assignment.scale_down(source, target)
+    assert not without.linear.any()
+    assert max(np.abs(one).max() for one in (without.source, without.target)) < 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_a_difference_counts_beyond_the_rounding_of_the_sums(n):
+    ones = np.ones((n, n))
+    assert Assignment(2 * ones, -3 * ones, -5 * ones).tolerance == pytest.approx(1e-14 * (6 * n**3 + 5 * n**2))
+    assert Assignment(0 * ones, ones, 0 * ones).tolerance == 0
+
+
+@given(st.sampled_from(KINDS), st.integers(1, 5), st.integers(0, 999))
+def test_the_bound_is_the_best_assignment_of_rows_to_rows(kind, n, seed):
+    """Each row of one matrix, on its own, meets a row of the other in the best of all orders."""
+    source, target, linear = make_matrices(kind, n, seed)
+    least = np.empty((n, n))
+    for i, k in itertools.product(range(n), repeat=2):
+        own, other = np.delete(source[i], i), np.delete(target[k], k)
+        orders = itertools.permutations(other)
+        least[i, k] = source[i, i] * target[k, k] + linear[i, k] + min(own @ np.array(order) for order in orders)
+    bound = Assignment(source, target, linear).compute_bound()
+    rows = np.arange(n)
+    assert bound == pytest.approx(min(least[rows, list(p)].sum() for p in itertools.permutations(range(n))))
+    if n <= 2:
+        best = min(cost_of(source, target, linear, np.array(p)) for p in itertools.permutations(range(n)))
+        assert bound == pytest.approx(best)
+
+
+@pytest.mark.parametrize(
+    ("starts", "given", "size", "budget"), [(3, 0, 3, 30), (3, 5, 5, 50), (40, 0, 16, 400), (40, 20, 20, 400)]
+)
+def test_starts_fill_a_population_and_are_worth_their_steps(monkeypatch, starts, given, size, budget):
+    asked = []
+
+    def record(problem, population, steps, goal, tolerance, stop, rng):
+        asked.append((population.size, len(population.given), steps, goal, tolerance))
+        population.best = np.arange(9)
+        return 77
+
+    monkeypatch.setattr("quadmatch.solvers.search.local_search.evolve", record)
+    matrices = make_matrices("asymmetric", 9, 0)
+    found = local_search(*matrices[:2], [np.arange(9)] * given, linear=matrices[2], starts=starts, steps=10)
+    assignment = Assignment.scale_down(*matrices)
+    assert asked == [(size, given, budget, -assignment.compute_bound(), assignment.tolerance)]
+    assert found.steps == 77
+
+
+@pytest.mark.parametrize("n", [FEW, FEW + 1])
+def test_up_to_a_few_nodes_all_permutations_are_considered(n):
+    source, target, _ = make_matrices("integer", n, 1)
+    assert (local_search(source, target, rng=np.random.default_rng(0)).steps > 0) is (n > FEW)
+
+
+@given(st.sampled_from(KINDS[:4]), st.integers(2, 9), st.integers(0, 999))
+def test_descent_makes_the_best_exchange_each_time(kind, n, seed):
+    source, target, linear = make_matrices(kind, n, seed)
+    here, steps = np.random.default_rng(seed).permutation(n), 1
+    found = exchange_pairs(source, target, here, linear=linear)
+    while True:
+        exchanged = []
+        for u, v in itertools.combinations(range(n), 2):
+            other = here.copy()
+            other[[u, v]] = other[[v, u]]
+            exchanged.append(other)
+        costs = [cost_of(source, target, linear, other) for other in exchanged]
+        if min(costs) >= cost_of(source, target, linear, here) - 1e-9:
+            break
+        here, steps = exchanged[int(np.argmin(costs))], steps + 1
+    assert found.permutation.tolist() == here.tolist()
+    assert found.steps == steps  # the last one finds nothing better

@@ -3,11 +3,13 @@
 from functools import partial
 from itertools import combinations, permutations
 
+import numpy as np
 import pytest
 import torch
+from scipy.optimize import linear_sum_assignment
 
 from quadmatch.solvers.lawler.blackbox import solve_blackbox
-from quadmatch.solvers.lawler.fixed_point import find_fixed_point
+from quadmatch.solvers.lawler.fixed_point import _choose_step, _keep, find_fixed_point
 from quadmatch.solvers.lawler.operator import EdgeAffinity, list_edges
 from quadmatch.solvers.linear.hungarian import hungarian
 
@@ -112,3 +114,86 @@ def test_a_step_along_the_gradient_lowers_the_loss_in_the_end():
         unary = (unary - 40 * gradient).detach().requires_grad_()
     assert losses[0] > 0
     assert losses[-1] == 0
+
+
+def solve_plainly(problem, iterations, left_out):
+    """The same steps on the matrix of all affinities: objectives at three places of a line instead of derivatives."""
+    n, m = problem.unary.shape[1:]
+    unary, k = problem.unary[0].numpy().ravel(), np.zeros((n, m, n, m))
+    for e, (i, j) in enumerate(problem.source_edges[0].tolist()):
+        for f, (y, z) in enumerate(problem.target_edges[0].tolist()):
+            k[i, y, j, z] += float(problem.edge[0, e, f])
+    k = k.reshape(n * m, n * m)
+
+    def measure(x):
+        return unary @ x + x @ k @ x
+
+    def assign(worth, least):
+        worth = worth.reshape(n, m) - least if left_out else worth.reshape(n, m)
+        rows, columns = linear_sum_assignment(np.maximum(worth, 0) if left_out else worth, maximize=True)
+        x = np.zeros((n, m))
+        x[rows, columns] = (worth[rows, columns] > 0) if left_out else 1
+        return x.ravel()
+
+    best = assign(unary, 0)
+    ends = []
+    for x in (best, np.full(n * m, 1 / max(n, m))):
+        for _ in range(iterations):
+            corner = assign(unary + 2 * k @ x, 0)
+            ends.append(corner)
+            start, half, end = (measure(x + t * (corner - x)) for t in (0, 0.5, 1))
+            bend, slope = 2 * (start - 2 * half + end), 4 * half - 3 * start - end
+            places = [1.0, 0.0, *([min(max(-slope / (2 * bend), 0), 1)] if bend < -1e-12 else [])]
+            x = x + max(places, key=lambda t: slope * t + bend * t * t) * (corner - x)
+        ends.append(assign(x, 0.5))
+    return max([best, *ends], key=measure).reshape(n, m)
+
+
+@pytest.mark.parametrize("left_out", [True, False])
+@pytest.mark.parametrize("iterations", [0, 1, 2, 15])
+def test_the_solver_takes_the_steps_that_are_described(left_out, iterations):
+    found = []
+    for seed in range(25):
+        n, m = [(4, 4), (5, 5), (3, 5), (5, 4)][seed % 4]
+        problem, mask = make_problem(n, m, seed, offset=0.5 * left_out), torch.ones(1, n, m, dtype=torch.bool)
+        options = {} if iterations == 15 else {"iterations": iterations}
+        x = find_fixed_point(problem, mask, partial=left_out, **options)
+        np.testing.assert_array_equal(x[0].numpy(), solve_plainly(problem, iterations, left_out))
+        found.append(torch.equal(x, hungarian(problem.unary, mask, threshold=0.0 if left_out else None)))
+    assert not all(found) or not iterations
+
+
+def test_a_step_goes_to_the_top_of_its_parabola():
+    slope, curvature = torch.meshgrid(torch.linspace(0, 3, 13), torch.linspace(-4, 4, 17), indexing="ij")
+    steps = _choose_step(slope, curvature)
+    assert ((steps >= 0) & (steps <= 1)).all()
+    every = torch.linspace(0, 1, 1001)[:, None, None]
+    reached = slope * steps + curvature * steps**2
+    assert (reached >= (slope * every + curvature * every**2).amax(0) - 1e-6).all()
+    falling = _choose_step(torch.tensor([-1.0, -1.0, -0.5]), torch.tensor([0.5, -2.0, 1.0]))
+    assert falling.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_only_what_scores_more_replaces_the_best():
+    best, most = torch.zeros(2, 1, 1), torch.tensor([1.0, 2.0])
+    found = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])[..., None, None]
+    kept, scores = _keep(best, most, found, torch.tensor([[3.0, 5.0, 4.0], [2.0, 1.0, 2.0]]))
+    assert kept.flatten().tolist() == [2.0, 0.0]
+    assert scores.tolist() == [5.0, 2.0]
+
+
+def test_the_strength_of_a_push_is_eighty_unless_it_is_said():
+    problem = make_problem(4, 4, 3)
+    asked = []
+
+    def solve(operator):
+        asked.append(operator.unary)
+        return torch.eye(4, dtype=torch.float64)[None].roll(len(asked), 1)
+
+    unary = problem.unary.clone().requires_grad_()
+    learned = EdgeAffinity(unary, problem.edge, problem.source_edges, problem.target_edges)
+    x = solve_blackbox(learned, solve)
+    weights = torch.arange(16, dtype=torch.float64).view(1, 4, 4)
+    (x * weights).sum().backward()
+    torch.testing.assert_close(asked[1], problem.unary - 80 * weights)
+    torch.testing.assert_close(unary.grad, (x.detach() - x.detach().roll(1, 1)) / 80)

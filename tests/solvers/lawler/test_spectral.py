@@ -14,6 +14,7 @@ from quadmatch.solvers.lawler.operator import AffinityOperator, EdgeAffinity, No
 from quadmatch.solvers.lawler.rrwm import rrwm
 from quadmatch.solvers.lawler.spectral import spectral
 from quadmatch.solvers.linear.hungarian import hungarian
+from quadmatch.solvers.linear.sinkhorn import sinkhorn
 
 
 def draw(seed: int, *shape: int, kind: torch.dtype = torch.float64) -> Tensor:
@@ -240,3 +241,96 @@ def test_the_unit_of_affinities_changes_no_eigenvector() -> None:
     sums = make_node_sums(3)
     small = replace(sums, **{one.name: 1e-4 * getattr(sums, one.name) for one in fields(sums)[:3]})
     torch.testing.assert_close(spectral(small), spectral(sums), atol=1e-6, rtol=0)
+
+
+class Counted(EdgeAffinity):
+    """Counts its products."""
+
+    products = 0
+
+    def __call__(self, v: Tensor) -> Tensor:
+        Counted.products += 1
+        return super().__call__(v)
+
+
+def count_products(operator: EdgeAffinity) -> Counted:
+    Counted.products = 0
+    return Counted(*(getattr(operator, field.name) for field in fields(operator)))
+
+
+def walk_plainly(
+    matrix: Tensor, mask: Tensor, alpha: float, beta: float, steps: int, least: float
+) -> tuple[Tensor, int]:
+    """A reweighted random walk of one pair on the matrix of all affinities, and its steps."""
+    v = mask / mask.sum()
+    for step in range(1, steps + 1):
+        walked = (matrix @ v.flatten()).view_as(v) * mask
+        walked = walked / walked.sum()
+        jumped = sinkhorn((walked / walked.max())[None], mask[None].bool(), temperature=1 / beta, iterations=20)[0]
+        moved = alpha * jumped + (1 - alpha) * walked
+        before, v = v, moved / moved.sum()
+        if float((v - before).square().sum() / before.square().sum()) ** 0.5 < least:
+            return v, step
+    return v, steps
+
+
+def iterate_plainly(matrix: Tensor, mask: Tensor, steps: int, least: float) -> tuple[Tensor, int]:
+    """The power iteration of one pair, and its steps."""
+    v = mask / mask.square().sum().sqrt()
+    for step in range(1, steps + 1):
+        moved = (matrix @ v.flatten()).view_as(v) * mask
+        before, v = v, moved / moved.square().sum().sqrt()
+        if float((v - before).square().sum()) ** 0.5 < least:
+            return v / v.sum(), step
+    return v / v.sum(), steps
+
+
+def make_masks(batch: int, rows: int, columns: int) -> Tensor:
+    """Pairs with ever fewer columns."""
+    masks = torch.ones(batch, rows, columns, dtype=torch.float64)
+    for b in range(batch):
+        masks[b, :, columns - b :] = 0
+    return masks
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({}, {"alpha": 0.5}, {"alpha": 0.0}, {"alpha": 1.0, "iterations": 7}, {"beta": 5.0}, {"tolerance": 1e-2}),
+        *({"tolerance": 0.0}, {"iterations": 1}, {"iterations": 0}),
+    ],
+)
+def test_a_walk_takes_the_steps_that_are_described(options: dict[str, float]) -> None:
+    given = {"alpha": 0.2, "beta": 30.0, "iterations": 50, "tolerance": 1e-5} | options
+    for seed in range(3):
+        operator, mask = count_products(make_edge_affinity(seed, 3)), make_masks(3, 4, 5)
+        found, steps = rrwm(operator, mask.bool(), **options), []
+        for b in range(3):
+            expected, made = walk_plainly(build_matrix(operator, b), mask[b], *given.values())
+            torch.testing.assert_close(found[b], expected, atol=1e-9, rtol=0)
+            steps.append(made)
+        assert Counted.products == max(steps)
+        assert min(steps) < 50 or not given["tolerance"]
+
+
+@pytest.mark.parametrize("options", [{}, {"tolerance": 1e-2}, {"tolerance": 0.0}, {"iterations": 1}, {"iterations": 0}])
+def test_a_power_iteration_takes_the_steps_that_are_described(options: dict[str, float]) -> None:
+    given = {"iterations": 50, "tolerance": 1e-5} | options
+    for seed in range(3):
+        operator, mask = count_products(make_edge_affinity(seed, 3)), make_masks(3, 4, 5)
+        found, steps = spectral(operator, mask.bool(), **options), []
+        for b in range(3):
+            expected, made = iterate_plainly(build_matrix(operator, b), mask[b], *given.values())
+            torch.testing.assert_close(found[b], expected, atol=1e-9, rtol=0)
+            steps.append(made)
+        assert Counted.products == max(steps)
+
+
+def test_ends_meet_where_both_are_matched() -> None:
+    operator, v = make_edge_affinity(0, 3), draw(30, 3, 4, 5)
+    met = operator.meet(v)
+    for b in range(3):
+        for e, (i, j) in enumerate(operator.source_edges[b].tolist()):
+            for f, (k, last) in enumerate(operator.target_edges[b].tolist()):
+                expected = v[b, i, k] * v[b, j, last] if i >= 0 <= k else 0.0
+                assert float(met[b, e, f]) == pytest.approx(float(expected))

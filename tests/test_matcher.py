@@ -17,10 +17,10 @@ import quadmatch.features.prepared as prepared_module
 from quadmatch.datasets.gathering import gather_pairs, tabulate
 from quadmatch.datasets.photo_warps import photo_warps
 from quadmatch.datasets.picture import make_picture, pair_pictures
-from quadmatch.decode import ITERATIONS, LARGE, decode, limit_iterations
+from quadmatch.decode import ITERATIONS, LARGE, compare_sizes, decode, limit_iterations
 from quadmatch.features.levels import build_extractor
 from quadmatch.features.vgg import VGG16
-from quadmatch.graph import GraphPair, PairBatch
+from quadmatch.graph import Graph, GraphPair, PairBatch
 from quadmatch.layers.quadratic_constraint import QuadraticConstraint
 from quadmatch.matcher import Matcher
 from quadmatch.matching import Matching
@@ -331,3 +331,53 @@ def test_four_threads_get_the_answers_of_one(extractor) -> None:
         assert np.array_equal(result.assignment, expected[n].assignment)
         assert result.objective == expected[n].objective
     assert matcher.training
+
+
+def _pair_sizes(sizes: list[tuple[int, int]]) -> GraphPair:
+    """Pairs of graphs of which nothing but the sizes is known."""
+    sides = []
+    for side in zip(*sizes):
+        mask = torch.arange(max(side))[None] < torch.tensor(side)[:, None]
+        nodes = mask.shape[1]
+        sides.append(Graph(torch.zeros(*mask.shape, 2), mask, torch.zeros(len(mask), nodes, nodes)))
+    truth = torch.zeros(len(sizes), *(side.mask.shape[1] for side in sides), dtype=torch.bool)
+    return GraphPair(*sides, truth)
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_the_constraint_and_the_threshold_allow_for_graphs_of_different_sizes(partial: bool) -> None:
+    """As λ times the square of n / m and the threshold times n / m would: each pair by its own sizes."""
+    sizes = [(3, 6), (6, 6), (5, 4), (1, 6), (0, 3)]
+    torch.manual_seed(3)
+    pairs, weight = _pair_sizes(sizes), 0.3
+    shape = pairs.mask.shape
+    edges = [torch.rand(len(sizes), nodes, nodes) for nodes in shape[1:]]
+    assignment = torch.rand(shape) * pairs.mask
+    matching = Matching(assignment, assignment, *edges)
+    share = [0.5, 1.0, 0.8, 1 / 6, 1.0]
+    assert compare_sizes(pairs.mask).tolist() == pytest.approx(share)
+    matcher = Matcher(nn.Identity(), DotProduct(), decoding={"weight": weight}, threshold=0.4)
+    found = matcher._decode(matching, pairs, partial=partial, constraint=True)
+    for row, one in enumerate(share):
+        some = Matching(*(tensor[row : row + 1] for tensor in (assignment, assignment, *edges)))
+        # Σ S is multiplied as the rest of the objective is, which changes no permutation.
+        scale = weight * one**2 + 1 - weight
+        alone = decode(
+            some, pairs.mask[row : row + 1], weight=weight * one**2 / scale, threshold=0.4 * one if partial else None
+        )
+        kept = alone.assignment * (some.assignment >= 0.4 * one) if partial else alone.assignment
+        assert torch.equal(found.assignment[row : row + 1], kept), row
+        assert float(found.objective[row]) == pytest.approx(float(alone.objective) * scale, abs=1e-4)
+
+
+def test_what_was_published_is_decoded_as_it_was_whatever_the_sizes() -> None:
+    pairs = _pair_sizes([(3, 6)])
+    torch.manual_seed(0)
+    matching = Matching(torch.rand(1, 3, 6), torch.rand(1, 3, 6), torch.rand(1, 3, 3), torch.rand(1, 6, 6))
+    options = {"algorithm": "paper", "weight": 0.3}
+    found = Matcher(nn.Identity(), DotProduct(), decoding=options)._decode(
+        matching, pairs, partial=False, constraint=True
+    )
+    expected = decode(matching, pairs.mask, **options)
+    assert torch.equal(found.assignment, expected.assignment)
+    assert torch.equal(found.objective, expected.objective)

@@ -84,6 +84,26 @@ def decode(
     return replace(found, assignment=found.assignment * (matching.assignment > threshold))
 
 
+def compare_sizes(mask: Bool[Tensor, "B N M"]) -> Float[Tensor, " B"]:
+    """Nodes of the smaller graph over those of the larger one, of each pair; 1 where one of them is empty."""
+    sizes = torch.stack([mask.any(2).sum(1), mask.any(1).sum(1)])
+    return (sizes.amin(0) / sizes.amax(0).clamp(min=1)).where(sizes.amin(0) > 0, 1.0)
+
+
+def allow_for_sizes(matching: Matching, share: Float[Tensor, " B"] | float) -> Matching:
+    """The matching as it is decoded: λ counts `share²` times, and a threshold `share` times.
+
+    Where one graph has more nodes, the assignment of a node is spread over more of them, and edges run between nodes
+    of which only some are matched: what is left of the larger triangulation is not that of the matched nodes. The
+    objective is `1 / share` of what that would be.
+    """
+    if isinstance(share, float) or bool((share == 1).all()):
+        return matching
+    share = share.to(matching.assignment)[:, None, None]
+    source, target = (one * share.sqrt() for one in (matching.structure_source, matching.structure_target))
+    return replace(matching, assignment=matching.assignment / share, structure_source=source, structure_target=target)
+
+
 def limit_iterations(rows: int, columns: int) -> int:
     """Steps for graphs of these sizes: a step is cubic, and thousands of keypoints should not hang."""
     # Pairs so large are matched one by one (`prepared.ENTRIES`), so that no batch mate decides on this.

@@ -17,6 +17,7 @@ from quadmatch.demo.photographs import match_both_ways
 from quadmatch.evaluation.evaluate import evaluate
 from quadmatch.evaluation.report import Conditions
 from quadmatch.models.load import load
+from quadmatch.own_images.corners import find_corners
 
 ROOT = Path(__file__).parents[2]
 MODELS = ROOT / "src" / "quadmatch" / "models"
@@ -52,6 +53,19 @@ def test_a_shipped_model_matches_photographs_as_it_did(name: str) -> None:
     constrained, _ = match_both_ways(matcher, pairs)
     right = sum(pair.count_right(np.asarray(found.pairs)) for pair, found in zip(pairs, constrained))
     assert right == pytest.approx(RIGHT[name], abs=2)  # A processor may round otherwise.
+
+
+@pytest.mark.slow
+def test_twelve_landmarks_are_found_among_many_detected_corners() -> None:
+    """As `match --detect 60` finds them where one picture has points: most corners have no partner."""
+    matcher, right, total = load(precision="float32,channels_last,1"), 0, 0
+    for pair in list_photo_pairs(1, strength=1.0)[:3]:
+        landmarks, true = pair.points_a[:12], pair.points_b[pair.truth[:12]]
+        corners = find_corners(pair.picture_b, 60)
+        found = matcher.match(pair.picture_a, landmarks, pair.picture_b, corners, partial=True)
+        away = np.linalg.norm(corners[found.pairs[:, 1]] - true[found.pairs[:, 0]], axis=1)
+        right, total = right + int((away <= 0.1 * max(pair.picture_b.shape)).sum()), total + len(true)
+    assert right > 0.6 * total
 
 
 @pytest.fixture(scope="module")

@@ -31,8 +31,9 @@ class Matcher(nn.Module):
     `constraint` is the quadratic constraint behind the head, if the network has one. `decoding` are the
     keywords of `decode` for the discrete constraint; without them permutations are the Hungarian matches.
     `threshold` is the assignment below which a partial match of graphs of one size leaves two nodes alone
-    (`allow_for_sizes`); `construction` joins a user's keypoints to a graph. Where `local_maps` is above 0, matches that leave no node alone also follow
-    affine maps that are fitted around every node; it is the `doubt` of `sharpen`.
+    (`allow_for_sizes`); `construction` joins a user's keypoints to a graph. Where `local_maps` is above 0,
+    matches that leave no node alone also follow affine maps that are fitted around every node; it is the
+    `doubt` of `sharpen`.
     """
 
     def __init__(

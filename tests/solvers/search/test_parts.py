@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quadmatch.solvers.compilation import run_uncompiled
 from quadmatch.solvers.search import faq as faq_module
 from quadmatch.solvers.search import pairs as pairs_module
 from quadmatch.solvers.search import relaxation
@@ -287,6 +288,16 @@ def test_the_weight_is_half_without_edges_and_whole_where_similarities_do_not_di
     np.testing.assert_allclose(pairs.weights[2:], one_sided / (1 + one_sided))
     np.testing.assert_allclose(read_pair(pairs, 1)[2], likeness / 2)
     assert not read_pair(pairs, 0)[2].any()
+
+
+@pytest.mark.parametrize("balance", [True, False])
+@pytest.mark.parametrize("threshold", [0.0, 0.4])
+def test_an_assignment_is_made_only_where_the_weight_or_the_threshold_asks_for_it(monkeypatch, balance, threshold):
+    asked, linear = [], np.eye(3)
+    monkeypatch.setattr(pairs_module, "choose", lambda *given: asked.append(given) or choose(*given))
+    pairs = lay_end_to_end([np.ones((3, 3))] * 2, [np.ones((3, 3))] * 2, [linear] * 2)
+    run_uncompiled(weigh_pairs)(pairs, balance, threshold)
+    assert len(asked) == (2 if balance or threshold else 0)
 
 
 @pytest.mark.parametrize(("long", "limit"), [(True, 33), (False, 34)])

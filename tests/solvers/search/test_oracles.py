@@ -824,3 +824,10 @@ def test_matrices_are_scaled_each_by_its_own_power_unless_whole_or_usual():
     assert found[3] is whole
     np.testing.assert_array_equal(found[1], plain / 2)
     np.testing.assert_array_equal(found[2], -plain / 2)
+
+
+@pytest.mark.parametrize("stop", [0, 1])
+def test_a_search_has_converged_where_nothing_is_left_or_time_was_enough(stop):
+    pairs, _ = draw_pairs(0, [(0, 2), (3, 4)], known=False)
+    pairs.stop[0] = stop
+    assert strategy.search(pairs, 0.0, "fast").converged.tolist() == [True, not stop]

@@ -74,6 +74,8 @@ TABLES = {
         partial(draw_methods, "beyond", "Pascal VOC, validation, accuracy"),
         partial(draw_methods, "beyond-f1", "Pascal VOC, validation, F1 of all keypoints"),
         partial(draw_compared, "beyond"),
+        partial(draw_methods, "beyond-ladder", "Pascal VOC, validation, 300 steps, accuracy"),
+        partial(draw_compared, "beyond-ladder"),
         draw_outliers,
         draw_hardened,
         draw_views,

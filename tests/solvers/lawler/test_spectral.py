@@ -297,7 +297,7 @@ def make_masks(batch: int, rows: int, columns: int) -> Tensor:
     "options",
     [
         *({}, {"alpha": 0.5}, {"alpha": 0.0}, {"alpha": 1.0, "iterations": 7}, {"beta": 5.0}, {"tolerance": 1e-2}),
-        *({"tolerance": 0.0}, {"iterations": 1}, {"iterations": 0}),
+        *({"beta": 0.5}, {"tolerance": 0.0}, {"iterations": 1}, {"iterations": 0}),
     ],
 )
 def test_a_walk_takes_the_steps_that_are_described(options: dict[str, float]) -> None:

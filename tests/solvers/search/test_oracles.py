@@ -237,7 +237,7 @@ def test_rounding_is_a_share_of_the_largest_numbers_in_a_gain(seed, size):
     gradient = np.random.default_rng(seed).normal(size=(size, size)) * 3
     first, second = first * 1e-3, second * 1e-3
     largest = np.abs(gradient).max() + sum(4 * np.abs(f).max() * np.abs(s).max() for f, s in zip(first, second))
-    assert exchange._bound_rounding(first, second, gradient) == pytest.approx(ROUNDING * largest, rel=1e-12)
+    assert exchange._bound_rounding(first, second, gradient) == pytest.approx(ROUNDING * largest, rel=1e-12, abs=0)
     nothing = np.zeros((1, size, size))
     assert 0 < exchange._bound_rounding(nothing, nothing, nothing[0]) < 1e-200
 
@@ -288,12 +288,12 @@ def test_exchange_walks_as_a_plain_tabu_search_does(seed, size, odd, steps, pati
     assert (p.tolist(), made) == walk(problem, start, steps, patience, rows, number)
 
 
-@pytest.mark.parametrize(("steps", "patience", "rows"), [(40, 40, 6), (40, 9, 6), (25, 40, 4), (3, 9, 6), (30, 30, 1)])
+@pytest.mark.parametrize(("steps", "patience", "rows"), [(40, 40, 8), (40, 9, 8), (25, 40, 4), (3, 9, 8), (30, 30, 1)])
 def test_every_swap_of_a_walk_is_that_of_a_plain_tabu_search(monkeypatch, steps, patience, rows):
     made, plain = [], exchange._swap
     monkeypatch.setattr(exchange, "_swap", lambda *given: made.append(given[4:6]) or plain(*given))
     for seed in range(5):
-        problem, start, moves = draw_problem(seed, 6, 1, 1), np.random.default_rng(seed).permutation(6), []
+        problem, start, moves = draw_problem(seed, 8, 1, 1), np.random.default_rng(seed).permutation(8), []
         p = start.copy()
         count = run_uncompiled(improve)(*problem, p, steps, patience, rows, 5 + 10**6 * seed, GO_ON)
         assert (p.tolist(), count) == walk(problem, start, steps, patience, rows, 5 + 10**6 * seed, moves=moves)
@@ -386,24 +386,29 @@ def is_kept(a, b, p):
     return np.array_equal(a, b[np.ix_(p, p)])
 
 
-@settings(max_examples=150)
-@given(seed=seeds, n=st.integers(1, 4), extra=st.integers(0, 2), directed=st.booleans(), hidden=st.booleans())
-def test_a_map_that_keeps_all_edges_is_found_where_there_is_one(seed, n, extra, directed, hidden):
-    rng, m = np.random.default_rng(seed), n + extra
-    a, b = (np.triu(rng.integers(0, 2, (size, size)) * 1.0, 1) for size in (n, m))
-    if directed:
-        a, b = (one + np.tril(rng.integers(0, 2, one.shape), -1) for one in (a, b))
-    else:
-        a, b = a + a.T, b + b.T
-    if hidden:
-        place = rng.permutation(m)[:n]
-        a = b[np.ix_(place, place)]
-    p = np.empty(n, np.int64)
-    exists = any(is_kept(a, b, np.array(one)) for one in permutations(range(m), n))
-    assert find_isomorphism(a, b, np.zeros(n), np.zeros(m), p, 10**4, GO_ON) == exists
-    if exists:
-        assert len(set(p.tolist())) == n
-        assert is_kept(a, b, p)
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_map_that_keeps_all_edges_is_found_where_there_is_one(n, extra, directed):
+    maps, m = 0, n + extra
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        a, b = (np.triu(rng.random((size, size)) < 0.3, 1) * 1.0 for size in (n, m))
+        if directed:
+            a, b = (one + np.tril(rng.random(one.shape) < 0.2, -1) for one in (a, b))
+        else:
+            a, b = a + a.T, b + b.T
+        if seed % 3 == 0:
+            place = rng.permutation(m)[:n]
+            a = b[np.ix_(place, place)]
+        p = np.empty(n, np.int64)
+        exists = any(is_kept(a, b, np.array(one)) for one in permutations(range(m), n))
+        assert find_isomorphism(a, b, np.zeros(n), np.zeros(m), p, 10**4, GO_ON) == exists
+        if exists:
+            assert len(set(p.tolist())) == n
+            assert is_kept(a, b, p)
+        maps += exists
+    assert 20 <= maps < 60 or n == 1
 
 
 def test_a_map_keeps_keys_and_weights_up_to_rounding():

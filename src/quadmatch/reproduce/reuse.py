@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from quadmatch.experiments.reading import Experiment
     from quadmatch.experiments.schema import DataSection
 
-LONGEST = 160
-"""Characters of a run's name before its seed: it names a folder, and file systems refuse more than 255 bytes."""
+LONGEST = 160  # Characters of a run's name before its seed: file systems refuse folders of more than 255 bytes.
 
 
 def train(row: Row, seed: int, split: str, settings: Settings) -> Path:
@@ -101,8 +100,7 @@ def name_run(row: Row, seed: int, settings: Settings) -> str:
     words += [f"after-{name_run(row.start, seed, settings)}"] if row.start else []
     name = "-".join(words)
     if len(name) > LONGEST:
-        digest = hashlib.sha256(name.encode()).hexdigest()[:12]
-        name = f"{name[: LONGEST - len(digest) - 1]}-{digest}"
+        name = f"{name[: LONGEST - 13]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     return f"{name}-seed{seed}"
 
 

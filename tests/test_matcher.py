@@ -26,6 +26,7 @@ from quadmatch.matcher import Matcher
 from quadmatch.matching import Matching
 from quadmatch.methods.dot_product import DotProduct
 from quadmatch.result import MatchResult
+from quadmatch.solvers.quadratic.objective import quadratic_objective
 
 RANDOM = np.random.default_rng(0)
 PICTURE = RANDOM.integers(0, 256, (48, 64, 3), dtype=np.uint8)
@@ -351,23 +352,27 @@ def test_the_constraint_and_the_threshold_allow_for_graphs_of_different_sizes(pa
     torch.manual_seed(3)
     pairs, weight = _pair_sizes(sizes), 0.3
     shape = pairs.mask.shape
-    edges = [torch.rand(len(sizes), nodes, nodes) for nodes in shape[1:]]
+    edges_of = [torch.rand(len(sizes), nodes, nodes) for nodes in shape[1:]]
     assignment = torch.rand(shape) * pairs.mask
-    matching = Matching(assignment, assignment, *edges)
+    matching = Matching(assignment, assignment, *edges_of)
     share = [0.5, 1.0, 0.8, 1 / 6, 1.0]
     assert compare_sizes(pairs.mask).tolist() == pytest.approx(share)
     matcher = Matcher(nn.Identity(), DotProduct(), decoding={"weight": weight}, threshold=0.4)
     found = matcher._decode(matching, pairs, partial=partial, constraint=True)
     for row, one in enumerate(share):
-        some = Matching(*(tensor[row : row + 1] for tensor in (assignment, assignment, *edges)))
-        # Σ S is multiplied as the rest of the objective is, which changes no permutation.
+        some = Matching(*(tensor[row : row + 1] for tensor in (assignment, assignment, *edges_of)))
         scale = weight * one**2 + 1 - weight
         alone = decode(
             some, pairs.mask[row : row + 1], weight=weight * one**2 / scale, threshold=0.4 * one if partial else None
         )
         kept = alone.assignment * (some.assignment >= 0.4 * one) if partial else alone.assignment
         assert torch.equal(found.assignment[row : row + 1], kept), row
-        assert float(found.objective[row]) == pytest.approx(float(alone.objective) * scale, abs=1e-4)
+        size = (slice(row, row + 1), slice(0, sizes[row][0]), slice(0, sizes[row][1]))
+        left, right = (edges[row : row + 1, :nodes, :nodes] for edges, nodes in zip(edges_of, sizes[row]))
+        worth = assignment[size] - (0.4 if partial else 0.0)
+        chosen = alone.assignment[0:1, : sizes[row][0], : sizes[row][1]]
+        expected = quadratic_objective(chosen, worth, left, right, weight=weight)
+        assert float(found.objective[row]) == pytest.approx(float(expected), abs=1e-4)
 
 
 def test_what_was_published_is_decoded_as_it_was_whatever_the_sizes() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -37,13 +37,14 @@ def decode(
     algorithm: Algorithm = "descent",
     masked_residual: bool = False,
     binary_structure: bool = False,
+    by_sizes: bool = False,
 ) -> Solution:
     """Permutation that lowers `weight ‖A − X B Xᵀ‖² − (1 − weight) Σ S ∘ X`, S the soft assignment.
 
     Starts from the Hungarian match of S and is never worse than it; `weight=0` is that match itself. With a
     `threshold`, a pair whose assignment is not worth it stays unmatched. The structures are the head's own;
     `binary_structure` compares which edges exist only and `masked_residual` counts only edges of the source
-    that are missing in the target.
+    that are missing in the target. With `by_sizes`, λ and the threshold count less where one graph has more nodes.
 
     That is the `algorithm` "descent": exact steps, the best permutation met. What was published takes steps
     2/(k+2) in rounds and the last permutation (`frank_wolfe_rounds`): "paper" with exp(scores) in place of S, as
@@ -53,25 +54,22 @@ def decode(
         raise ValueError(f"algorithm must be one of {', '.join(get_args(Algorithm))}, got {algorithm!r}")
     released = algorithm == "released"
     source, target = matching.structure_source, matching.structure_target
+    share = compare_sizes(mask) if by_sizes and algorithm == "descent" else None
     if binary_structure or released:
         source, target = (source != 0).to(source.dtype), (target != 0).to(target.dtype)
     if weight == 0:
-        best = hungarian(matching.assignment, mask, threshold=threshold)
+        unary = matching.assignment if share is None else matching.assignment / share.to(source)[:, None, None]
+        best = hungarian(unary, mask, threshold=threshold)
         objective = quadratic_objective(best, matching.assignment, source, target, weight=0.0)
         batch = torch.ones(len(best), dtype=torch.bool, device=best.device)
         return Solution(best, objective, torch.zeros_like(batch, dtype=torch.long), batch)
     masked = masked_residual or released
     if algorithm == "descent":
-        return frank_wolfe_hard(
-            matching.assignment,
-            source,
-            target,
-            mask,
-            weight=weight,
-            iterations=iterations,
-            partial=threshold,
-            masked_residual=masked,
-        )
+        problem = matching.assignment, source, target, mask
+        options: dict[str, Any] = {"iterations": iterations, "partial": threshold, "masked_residual": masked}
+        if share is None or bool((share == 1).all()):
+            return frank_wolfe_hard(*problem, weight=weight, **options)
+        return _descend_by_sizes(*problem, share, weight, **options)
     # The printed start is X itself, the released one its permutation.
     start = hungarian(matching.assignment, mask) if released else matching.assignment
     unary = matching.assignment if released else matching.unary.double().clamp(max=EXPONENT).exp()
@@ -90,18 +88,26 @@ def compare_sizes(mask: Bool[Tensor, "B N M"]) -> Float[Tensor, " B"]:
     return (sizes.amin(0) / sizes.amax(0).clamp(min=1)).where(sizes.amin(0) > 0, 1.0)
 
 
-def allow_for_sizes(matching: Matching, share: Float[Tensor, " B"] | float) -> Matching:
-    """The matching as it is decoded: λ counts `share²` times, and a threshold `share` times.
+def _descend_by_sizes(
+    unary: Tensor, source: Tensor, target: Tensor, mask: Tensor, share: Tensor, weight: float, **options: Any
+) -> Solution:
+    """`frank_wolfe_hard` with λ counted `share²` times and `partial` `share` times; the objective is that of λ itself.
 
     Where one graph has more nodes, the assignment of a node is spread over more of them, and edges run between nodes
-    of which only some are matched: what is left of the larger triangulation is not that of the matched nodes. The
-    objective is `1 / share` of what that would be.
+    of which only some are matched: what is left of the larger triangulation is not that of the matched nodes.
     """
-    if isinstance(share, float) or bool((share == 1).all()):
-        return matching
-    share = share.to(matching.assignment)[:, None, None]
-    source, target = (one * share.sqrt() for one in (matching.structure_source, matching.structure_target))
-    return replace(matching, assignment=matching.assignment / share, structure_source=source, structure_target=target)
+    share = share.to(unary)[:, None, None]
+    scaled = unary / share, source * share.sqrt(), target * share.sqrt()  # The whole objective over `share`.
+    found = frank_wolfe_hard(*scaled, mask, weight=weight, **options)
+    rows, columns = mask.any(2), mask.any(1)
+    source, target = (
+        edges.where(real[:, :, None] & real[:, None, :], 0) for edges, real in ((source, rows), (target, columns))
+    )
+    worth = (unary - (options["partial"] or 0.0)).where(mask, 0)
+    objective = quadratic_objective(
+        found.assignment.to(worth), worth, source, target, weight=weight, masked_residual=options["masked_residual"]
+    )
+    return replace(found, objective=objective)
 
 
 def limit_iterations(rows: int, columns: int) -> int:

@@ -11,7 +11,7 @@ from torch import nn
 
 from quadmatch.datasets.picture import Picture, pair_pictures
 from quadmatch.datasets.turning import AS_GIVEN, list_tries, take_best
-from quadmatch.decode import LARGE, allow_for_sizes, compare_sizes, decode, limit_iterations, split_results
+from quadmatch.decode import LARGE, compare_sizes, decode, limit_iterations, split_results
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.prepared import Prepared, Stored, pair_up, prepare
 from quadmatch.features.threads import evaluating
@@ -31,7 +31,7 @@ class Matcher(nn.Module):
     `constraint` is the quadratic constraint behind the head, if the network has one. `decoding` are the
     keywords of `decode` for the discrete constraint; without them permutations are the Hungarian matches.
     `threshold` is the assignment below which a partial match of graphs of one size leaves two nodes alone
-    (`allow_for_sizes`); `construction` joins a user's keypoints to a graph. Where `local_maps` is above 0,
+    (`compare_sizes`); `construction` joins a user's keypoints to a graph. Where `local_maps` is above 0,
     matches that leave no node alone also follow affine maps that are fitted around every node; it is the
     `doubt` of `sharpen`.
     """
@@ -88,15 +88,14 @@ class Matcher(nn.Module):
         return self._decode(used, batch.pairs, partial=partial, constraint=constraint)
 
     def _decode(self, used: Matching, pair: GraphPair, *, partial: bool, constraint: bool) -> Solution:
-        options: dict[str, Any] = {"iterations": limit_iterations(*pair.truth.shape[1:])}
+        options: dict[str, Any] = {"iterations": limit_iterations(*pair.truth.shape[1:]), "by_sizes": True}
         options |= UNCONSTRAINED if self.decoding is None or not constraint else self.decoding
-        share = compare_sizes(pair.mask) if options.get("algorithm", "descent") == "descent" else 1.0
         threshold = self.threshold if partial else None
-        solution = decode(allow_for_sizes(used, share), pair.mask, threshold=threshold, **options)
-        solution = replace(solution, objective=solution.objective * share)
+        solution = decode(used, pair.mask, threshold=threshold, **options)
         if threshold is None:
             return solution
-        least = threshold * torch.as_tensor(share)[..., None, None]
+        scaled = options["by_sizes"] and options.get("algorithm", "descent") == "descent"
+        least = threshold * (compare_sizes(pair.mask)[:, None, None] if scaled else 1.0)
         return replace(solution, assignment=solution.assignment * (used.assignment >= least))
 
     @property

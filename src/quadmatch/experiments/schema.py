@@ -153,6 +153,6 @@ class DecodingSection(Section):
     """How a soft assignment becomes a permutation."""
 
     threshold: float = 0.2
-    """Assignment below which a partial match leaves two keypoints alone."""
+    """Assignment below which a partial match leaves two keypoints alone; n/m of it for n keypoints against m, more."""
     local_maps: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Doubt of an assignment where affine maps, fitted around each keypoint, say otherwise; 0: no such maps."""

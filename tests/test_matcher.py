@@ -386,3 +386,25 @@ def test_what_was_published_is_decoded_as_it_was_whatever_the_sizes() -> None:
     expected = decode(matching, pairs.mask, **options)
     assert torch.equal(found.assignment, expected.assignment)
     assert torch.equal(found.objective, expected.objective)
+
+
+def test_batch_mates_of_other_sizes_change_nothing() -> None:
+    sizes = [(3, 6), (6, 6), (5, 4), (2, 5)]
+    torch.manual_seed(1)
+    pairs = _pair_sizes(sizes)
+    soft = torch.rand(pairs.mask.shape) * pairs.mask
+    matching = Matching(soft, soft, *(torch.rand(len(sizes), nodes, nodes) for nodes in soft.shape[1:]))
+    matcher = Matcher(nn.Identity(), DotProduct(), decoding={"weight": 0.3}, threshold=0.3)
+    for partial in (False, True):
+        together = matcher._decode(matching, pairs, partial=partial, constraint=True)
+        for row, (n, m) in enumerate(sizes):
+            cut = slice(row, row + 1)
+            alone = Matching(
+                soft[cut, :n, :m],
+                soft[cut, :n, :m],
+                matching.structure_source[cut, :n, :n],
+                matching.structure_target[cut, :m, :m],
+            )
+            found = matcher._decode(alone, _pair_sizes([(n, m)]), partial=partial, constraint=True)
+            assert torch.equal(found.assignment, together.assignment[cut, :n, :m])
+            assert torch.equal(found.objective, together.objective[cut])

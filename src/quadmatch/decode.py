@@ -100,14 +100,15 @@ def _descend_by_sizes(
     scaled = unary / share, source * share.sqrt(), target * share.sqrt()  # The whole objective over `share`.
     found = frank_wolfe_hard(*scaled, mask, weight=weight, **options)
     rows, columns = mask.any(2), mask.any(1)
+    # In double precision, so that batch mates and padding do not show; graphs of one size keep what they have alone.
     source, target = (
-        edges.where(real[:, :, None] & real[:, None, :], 0) for edges, real in ((source, rows), (target, columns))
+        edges.double().where(real[:, :, None] & real[:, None, :], 0)
+        for edges, real in ((source, rows), (target, columns))
     )
-    worth = (unary - (options["partial"] or 0.0)).where(mask, 0)
-    objective = quadratic_objective(
-        found.assignment.to(worth), worth, source, target, weight=weight, masked_residual=options["masked_residual"]
-    )
-    return replace(found, objective=objective)
+    worth = (unary.double() - (options["partial"] or 0.0)).where(mask, 0)
+    chosen, masked = found.assignment.double(), options["masked_residual"]
+    objective = quadratic_objective(chosen, worth, source, target, weight=weight, masked_residual=masked)
+    return replace(found, objective=objective.to(found.objective).where(share[:, 0, 0] < 1, found.objective))
 
 
 def limit_iterations(rows: int, columns: int) -> int:

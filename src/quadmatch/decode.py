@@ -44,7 +44,8 @@ def decode(
     Starts from the Hungarian match of S and is never worse than it; `weight=0` is that match itself. With a
     `threshold`, a pair whose assignment is not worth it stays unmatched. The structures are the head's own;
     `binary_structure` compares which edges exist only and `masked_residual` counts only edges of the source
-    that are missing in the target. With `by_sizes`, λ and the threshold count less where one graph has more nodes.
+    that are missing in the target. With `by_sizes`, both
+    `weight` and `threshold` count less where one graph has more nodes.
 
     That is the `algorithm` "descent": exact steps, the best permutation met. What was published takes steps
     2/(k+2) in rounds and the last permutation (`frank_wolfe_rounds`): "paper" with exp(scores) in place of S, as

@@ -94,8 +94,7 @@ class Matcher(nn.Module):
         solution = decode(used, pair.mask, threshold=threshold, **options)
         if threshold is None:
             return solution
-        scaled = options["by_sizes"] and options.get("algorithm", "descent") == "descent"
-        least = threshold * (compare_sizes(pair.mask)[:, None, None] if scaled else 1.0)
+        least = threshold * (compare_sizes(pair.mask)[:, None, None] if options["by_sizes"] else 1.0)
         return replace(solution, assignment=solution.assignment * (used.assignment >= least))
 
     @property

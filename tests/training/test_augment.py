@@ -99,6 +99,31 @@ def test_dropout_takes_partners_together_and_leaves_three() -> None:
     assert tiny_graphs.pairs.truth.sum((1, 2)).tolist() == [2, 1]
 
 
+def test_articulation_turns_one_side_of_a_line_about_a_keypoint_and_keeps_all_distances_on_either_side() -> None:
+    batch = make_batch(*[(20, 20)] * 50)
+    turned = augment("articulation", 0.5, batch)
+    angles = []
+    for before, after in zip(batch.pairs.source.points, turned.pairs.source.points):
+        moved = (after - before).norm(dim=1) > 1e-3
+        for side in (moved, ~moved):
+            assert torch.allclose(
+                torch.cdist(after[side], after[side]), torch.cdist(before[side], before[side]), atol=0.1
+            )
+        if moved.sum() > 1:
+            first, second = ((one[moved][1:] - one[moved][0]) for one in (before, after))
+            cross = first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0]
+            angle = torch.atan2(cross, (first * second).sum(1))
+            assert torch.allclose(angle, angle[:1].expand_as(angle), atol=0.02)
+            angles.append(angle[0])
+            # The joint is a keypoint that stays, at the same distance from all that turn as before.
+            same = (torch.cdist(after[~moved], after[moved]) - torch.cdist(before[~moved], before[moved])).abs()
+            assert (same.amax(1) < 0.1).any()
+    assert len(angles) > 40
+    assert torch.stack(angles).std().item() == pytest.approx(0.5, rel=0.3)
+    assert torch.equal(turned.pairs.truth, batch.pairs.truth)
+    assert torch.equal(turned.source_nodes, batch.source_nodes)
+
+
 def test_image_features_are_left_out_each_by_itself_and_keep_their_mean() -> None:
     batch, stored = make_batch((5, 5)), Stored({"a": torch.ones(40, 500)}, [20, 20])
     change = AUGMENTATIONS["features"](0.75, "delaunay")

@@ -21,6 +21,8 @@ class AugmentationSection(Section):
     """Standard deviation, in pixels of the crop, by which keypoints are moved."""
     dropout: Share = 0.0
     """Share of the keypoints that are left out, each together with its partner."""
+    articulation: NonNegativeFloat = 0.0
+    """Standard deviation, in radians, of the angle by which a part of each graph turns about one of its keypoints."""
     features: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of each object's image features that are left out, each by itself."""
 

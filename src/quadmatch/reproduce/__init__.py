@@ -24,6 +24,7 @@ ITEMS: dict[str, Table | Figure] = {
     "beyond-ladder": beyond.LADDER,
     "willow-pretrained": willow.PRETRAINED,
     "voc-constraint": voc.CONSTRAINT,
+    "voc-finalists": voc.FINALISTS,
     "voc": voc.TABLE,
     "voc-f1": voc.F1,
     "beyond": beyond.ACCURACY,

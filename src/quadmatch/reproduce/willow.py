@@ -85,7 +85,12 @@ FOLDS = replace(
     compared=(),
     note="Networks of ours, trained on three quarters of the training pictures and tested on the rest.",
     folds=4,
-    rows={"qc-DGM1": Row("qcdgm1_willow"), "qc-DGM2": Row("qcdgm2_willow")},
+    rows={
+        "qc-DGM1": Row("qcdgm1_willow"),
+        "qc-DGM2": Row("qcdgm2_willow"),
+        "qc-attention": Row("qcattention_willow"),
+        "qc-attention, without local maps": Row("qcattention_willow", local_maps=0.0),
+    },
 )
 
 FINE_TUNING = (

@@ -90,6 +90,27 @@ def affine(deviation: float, construction: str) -> Augmentation:
     return _move_both(move)
 
 
+def articulation(deviation: float, construction: str) -> Augmentation:
+    """Turn a part of each graph, as a head or a limb turns, and join its keypoints anew.
+
+    The part is what lies on one side of a random line through a random keypoint. It turns about that keypoint by
+    an angle with this standard deviation, in radians. Features stay as they are.
+    """
+
+    def move(graph: Graph, generator: torch.Generator) -> Graph:
+        points, graphs = graph.points, len(graph.points)
+        chance = torch.rand(graph.mask.shape, generator=generator).to(points.device).masked_fill(~graph.mask, -1)
+        angles = torch.randn(graphs, generator=generator) * deviation
+        lines = torch.rand(graphs, generator=generator) * 2 * torch.pi
+        offsets = points - points[torch.arange(graphs), chance.argmax(1)][:, None]
+        across = torch.stack([lines.cos(), lines.sin()], -1).to(points)
+        turn = torch.stack([angles.cos(), -angles.sin(), angles.sin(), angles.cos()], -1).view(-1, 2, 2).to(points)
+        turns = (offsets @ across[:, :, None]) > 0
+        return _join(points + torch.where(turns, offsets @ turn.mT - offsets, 0.0), graph.mask, construction)
+
+    return _move_both(move)
+
+
 def features(share: float, construction: str) -> Augmentation:
     """Leave out that share of the image features of each object, each by itself, and make the others larger for it."""
 
@@ -107,6 +128,7 @@ AUGMENTATIONS: dict[str, Callable[[float, str], Augmentation]] = {
     "affine": affine,
     "jitter": jitter,
     "dropout": dropout,
+    "articulation": articulation,
     "features": features,
 }
 """By the key of `training.augmentation`: from a strength and a graph construction to the augmentation."""

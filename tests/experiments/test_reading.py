@@ -53,7 +53,7 @@ def test_shipped_experiments_are_valid(name: str) -> None:
     assert (experiment.constraint is not None) == label.startswith("qc")
     losses = {"pcah": "hungarian_attention", "pcaf": "false_matching"}
     usual = losses.get(label, METHODS[method].loss)
-    assert experiment.loss.name == ("contrastive" if name.endswith("_f1") else usual)
+    assert experiment.loss.name == ("permutation" if name.endswith("_f1") else usual)
 
 
 def test_what_the_paper_compares_with_is_trained_alike() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from quoted_costs import FORMS
 from quoted_figures import (
+    draw_articulated,
     draw_classes,
     draw_compared,
     draw_few_points,
@@ -83,6 +84,7 @@ TABLES = {
         draw_unseen,
         partial(draw_methods, "beyond-willow", "Willow, test, three seeds, accuracy"),
         draw_halves,
+        draw_articulated,
     ],
 }
 FIGURE = re.compile(r"\b\d\d\.\d")

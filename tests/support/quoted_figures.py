@@ -281,6 +281,15 @@ def draw_halves() -> str:
     return draw(["Willow, trained on half of the training pictures, tested on the others", *heading], *lines)
 
 
+def draw_articulated() -> str:
+    """The strongest head on Willow's folds, with a part of each graph turned in training and without."""
+    lines = []
+    for name, record in (("150 steps, as it is", ""), ("300 steps, parts of graphs turned", "-articulation")):
+        rows = (f"qc-attention{way}" for way in ("", ", without local maps"))
+        lines.append([name, *(find_mean(f"willow-folds{record}", row) for row in rows)])
+    return draw(["Willow's training pictures, four folds", "with local maps", "without local maps"], *lines)
+
+
 def draw_unseen() -> str:
     """Categories of Pascal VOC by a network that never saw them, by one that did, and by none."""
     found = read("results/beyond-unseen")

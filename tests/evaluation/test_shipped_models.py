@@ -41,7 +41,7 @@ def test_a_card_has_the_figure_of_its_record(name: str) -> None:
     assert [one["mean"]["accuracy"] for one in card["figures"]] == [read_record(name)["mean"]["accuracy"]]
 
 
-RIGHT = {"qcattention-voc": 67, "qcdgm1-voc": 49, "qcdgm2-voc": 45}
+RIGHT = {"qcattention-voc": 67, "qcdgm1-voc": 52, "qcdgm2-voc": 45}
 """Right points of the photographs below: whoever ships another model counts anew."""
 
 

@@ -470,6 +470,12 @@ def find_minutes(number: int) -> str:
     return f"{read(f'src/quadmatch/models/qcdgm{number}-voc')['trained']['seconds'] / 60:.0f} minutes"
 
 
+def draw_worth_anew() -> str:
+    """What the present models lose on the validation split when they are used without the constraint."""
+    lost = [find_anew(number) - find_anew(number, part="unconstrained") for number in (1, 2)]
+    return f"the constraint is worth {lost[0]:.2f} (qc-DGM₁) and {lost[1]:.2f} points (qc-DGM₂) to the present ones"
+
+
 def draw_rest() -> str:
     """Steps until the discrete constraint is at rest, and what three of them leave."""
     rows = read("results/iterations")["rows"]
@@ -605,6 +611,7 @@ SENTENCES: dict[str, list[Callable[[], str]]] = {
             *(find_anew(number, ", first") - find_score(number) for number in (1, 2))
         ),
         draw_anew,
+        draw_worth_anew,
         lambda: f"the first models the constraint is worth {lose(1):.1f} (qc-DGM₁) and {lose(2):.2f} points (qc-DGM₂)",
         lambda: f"the constraint is worth {used():.1f} points in use, in ours {ours():.1f} (qc-DGM₁ on Willow",
         lambda: f"as printed has {readings(', our decoding') - readings(''):.0f} points less than our decoding",

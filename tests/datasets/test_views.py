@@ -4,9 +4,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from quadmatch.datasets.annotation import Annotation
+from quadmatch.datasets.annotation import Annotation, frame_points
+from quadmatch.datasets.mirroring import add_mirrored
 from quadmatch.datasets.photo_warps import SIDE, locate_corners
-from quadmatch.datasets.views import KEPT, MARGIN, SEPARATION, VIEW, VIEWS, ObjectView, load_object, make_views, narrow
+from quadmatch.datasets.views import (
+    KEPT,
+    MARGIN,
+    SEPARATION,
+    VIEW,
+    VIEWS,
+    ObjectView,
+    load_object,
+    make_copies,
+    make_views,
+    narrow,
+)
 from quadmatch.datasets.warps import draw_warp
 from quadmatch.features.store_features import name_entry
 
@@ -78,3 +90,41 @@ def test_a_narrow_view(direction) -> None:
     across = along[:, ::-1] * (-1, 1)
     np.testing.assert_allclose(thin.invert(along), 0.7 * along, atol=1e-9)
     np.testing.assert_allclose(thin.invert(across), across, atol=1e-9)
+
+
+def test_a_copy_shows_the_keypoints_where_the_warp_puts_them(objects) -> None:
+    sided = [replace(one, names=("L_a",)) for one in objects]
+    shown = {one.name: one for one in add_mirrored(sided)}
+    copies = make_copies(list(shown.values()), 2.0, 0.5, 128)
+    assert len({one.name for one in copies}) == len(copies) == 16
+    for one in copies:
+        original = shown[one.name.rpartition(", copy")[0]]
+        assert (one.category, one.names) == (original.category, original.names)
+        place = (one.image.warp.apply(one.points * 2 / 128 - 1) + 1) * SIDE / 2
+        np.testing.assert_allclose(place, frame_points(original, SIDE), atol=1e-6)
+    assert len({name_entry(one) for one in copies}) == 16
+
+
+def test_a_mirrored_object_has_other_copies(objects) -> None:
+    plain, mirrored = objects[0], replace(objects[0], mirrored=True)
+    names = {name_entry(one) for shown in (plain, mirrored) for one in make_copies([shown], 1.0, 1.0)}
+    assert len(names) == 2
+
+
+def test_half_of_the_objects_have_a_copy(objects) -> None:
+    many = [replace(objects[0], name=f"thing/{number}") for number in range(200)]
+    names = [{one.name for one in make_copies(order, 0.5, 1.0, 16)} for order in (many, many[::-1])]
+    assert names[0] == names[1]
+    assert 70 < len(names[0]) < 130
+    assert names[0] < {one.name for one in make_copies(many, 1.5, 1.0, 16)}
+    assert not make_copies(many, 0.0, 1.0)
+
+
+def test_keypoints_that_a_copy_does_not_show_are_left_out(tmp_path) -> None:
+    points = np.array([[5.5, 10.5], [60.0, 57.5], [114.5, 109.5]])
+    shown = replace(draw_object(tmp_path, 0), names=("first", "middle", "last"), points=points)
+    copies = make_copies([shown], 12.0, 2.0, 128)
+    assert {"middle"} < set().union(*({*one.names} for one in copies))
+    assert any(len(one.names) < 3 for one in copies)
+    for one in copies:
+        assert ((one.points > 0) & (one.points < 128)).all()

@@ -50,7 +50,14 @@ def test_features_that_rows_share_are_one_need(table, tmp_path) -> None:
 
 def test_what_workers_compute_is_all_that_training_looks_at(table, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("QUADMATCH_CACHE", str(tmp_path))
-    changes = ("training.flip=true", "training.outliers=2", "training.views=0.5", f"features.cache={tmp_path / 'kept'}")
+    changes = (
+        "training.flip=true",
+        "training.outliers=2",
+        "training.views=0.5",
+        "training.copies=0.5",
+        "training.between=0.5",
+        f"features.cache={tmp_path / 'kept'}",
+    )
     row, settings = replace(table.rows["ours"], changes=changes), Settings(tmp_path)
     (need,) = list_needs(replace(table, rows={"hard": row}), settings)
     assert sum(fill_share(need, part) for part in range(SHARES)) > 0

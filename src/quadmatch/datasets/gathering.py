@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from quadmatch.datasets.annotation import Annotation, frame_points
 from quadmatch.datasets.hashing import hash_text, hash_texts, mix, uniform
-from quadmatch.datasets.protocols import OUTLIER, check_protocol
+from quadmatch.datasets.protocols import BETWEEN, OUTLIER, check_protocol
 from quadmatch.delaunay import CONSTRUCTIONS
 from quadmatch.graph import Graph, GraphPair, PairBatch
 
@@ -30,14 +30,22 @@ class KeypointTable:
     hashes: UInt64[np.ndarray, " O"]
     keys: UInt64[np.ndarray, "O K"]
     """Hashes of the keypoints' names."""
+    between: Bool[np.ndarray, "O K"]
+    """Which of them are points between two keypoints."""
 
-    def select(self, objects: Int[np.ndarray, " P"], outliers: int, seed: int) -> KeypointTable:
-        """Some rows, each with so many of its points that match nothing; which, depends on the seed."""
+    def select(
+        self, objects: Int[np.ndarray, " P"], outliers: int, seed: int, *, between: float = 0.0
+    ) -> KeypointTable:
+        """Some rows, each with so many of its points that match nothing, and that share of those between keypoints.
+
+        Which, depends on the seed; points between keypoints are the same in all objects, so that they have partners.
+        """
         identity, hashes, keys = self.identity[objects], self.hashes[objects], self.keys[objects]
-        alone = identity == ALONE
+        alone, middle = identity == ALONE, self.between[objects]
         chance = np.where(alone, uniform(mix(seed, hashes[:, None], keys)), 2.0)
         drawn = chance.argsort(1).argsort(1) < outliers
-        return KeypointTable(self.points[objects], np.where(alone & ~drawn, ABSENT, identity), hashes, keys)
+        absent = (alone & ~drawn) | (middle & (uniform(mix(seed, keys)) >= between))
+        return KeypointTable(self.points[objects], np.where(absent, ABSENT, identity), hashes, keys, middle)
 
 
 def tabulate(annotations: Sequence[Annotation], size: int = 256) -> KeypointTable:
@@ -46,6 +54,7 @@ def tabulate(annotations: Sequence[Annotation], size: int = 256) -> KeypointTabl
     points = np.zeros((len(annotations), width, 2), dtype=np.float32)
     identity = np.full((len(annotations), width), ABSENT, dtype=np.int64)
     keys = np.zeros((len(annotations), width), dtype=np.uint64)
+    between = np.zeros((len(annotations), width), dtype=bool)
     numbers: dict[tuple[str, str], tuple[int, int]] = {}
     for row, one in enumerate(annotations):
         points[row, : len(one.names)] = frame_points(one, size)
@@ -53,7 +62,8 @@ def tabulate(annotations: Sequence[Annotation], size: int = 256) -> KeypointTabl
             known = numbers.setdefault((one.category, name), (len(numbers), hash_text(name)))
             identity[row, column] = ALONE if name.startswith(OUTLIER) else known[0]
             keys[row, column] = known[1]
-    return KeypointTable(points, identity, hash_texts(one.name for one in annotations), keys)
+            between[row, column] = name.startswith(BETWEEN)
+    return KeypointTable(points, identity, hash_texts(one.name for one in annotations), keys, between)
 
 
 def gather_pairs(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quadmatch.datasets.annotation import Annotation
 from quadmatch.datasets.hashing import Hashes, hash_text, hash_texts, mix
-from quadmatch.datasets.protocols import MINIMUM, OUTLIER, check_protocol
+from quadmatch.datasets.protocols import ADDED, MINIMUM, check_protocol
 
 
 class PairIndex(NamedTuple):
@@ -55,7 +55,7 @@ def group_by_category(annotations: Sequence[Annotation]) -> list[Group]:
 
 
 def _group(annotations: Sequence[Annotation], category: str, indices: list[int]) -> Group:
-    keypoints = [{one for one in annotations[i].names if not one.startswith(OUTLIER)} for i in indices]
+    keypoints = [{one for one in annotations[i].names if not one.startswith(ADDED)} for i in indices]
     vocabulary = {name: column for column, name in enumerate(sorted(set().union(*keypoints)))}
     present = np.zeros((len(indices), len(vocabulary)), dtype=bool)
     for row, known in enumerate(keypoints):

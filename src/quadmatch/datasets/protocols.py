@@ -16,6 +16,10 @@ MINIMUM = 3
 """Common keypoints that a pair needs, except under "unfiltered"."""
 OUTLIER = "outlier/"
 """Names that begin like this are of points that match nothing."""
+BETWEEN = "between/"
+"""Names that begin like this are of points between two keypoints."""
+ADDED = (OUTLIER, BETWEEN)
+"""How the names of points begin that nobody has annotated."""
 
 
 def check_protocol(protocol: str) -> None:

@@ -1,7 +1,8 @@
-"""Warped views of a data set's own objects: the same thing seen from elsewhere, with exact truth, for training."""
+"""Warped pictures of a data set's own objects, for training: views, which are matched with each other, and copies."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from quadmatch.datasets.annotation import Annotation, load_crop
+from quadmatch.datasets.annotation import Annotation, frame_points, load_crop
 from quadmatch.datasets.hashing import hash_text, mix, uniform
 from quadmatch.datasets.photo_warps import SIDE, View, annotate, locate_corners
 from quadmatch.datasets.warps import Warp, draw_warp
@@ -42,7 +43,8 @@ class ObjectView(View):
         """What the view depends on, without drawing it: two that differ are different."""
         image = self.shown.image
         content = image.read_bytes() if isinstance(image, Path) else image().tobytes()
-        return content + repr((self.shown.box, self.key, self.size, self.strength)).encode()
+        side = (self.shown.mirrored,) if self.shown.mirrored else ()
+        return content + repr((self.shown.box, self.key, self.size, self.strength, *side)).encode()
 
 
 def load_object(annotation: Annotation) -> Float[np.ndarray, "S S 3"]:
@@ -74,6 +76,28 @@ def _list_views(shown: Annotation, size: int) -> Iterator[Annotation]:
         warp = narrow(draw_warp(numbers[:40], strength), *numbers[41:43])
         view = ObjectView(shown.name, warp, key, size, strength, shown=shown)
         yield _thin(annotate(view, f"{VIEW}{shown.name}/{number}", corners), key, float(numbers[43]))
+
+
+def make_copies(annotations: Sequence[Annotation], copies: float, strength: float, size: int = 256) -> list[Annotation]:
+    """Objects as warps of this strength show them, in another light: on average so many copies of each.
+
+    A copy is one more object of its category, with those keypoints of its original that it shows. So training sees
+    image features of turned and bent objects too. Names and numbers decide which objects have a copy.
+    """
+    chances = ((one, number, copies - number) for one in annotations for number in range(math.ceil(copies)))
+    return [
+        _copy(one, i, strength, size) for one, i, chance in chances if hash_text("copied", one.name, i) < chance * 2**64
+    ]
+
+
+def _copy(shown: Annotation, number: int, strength: float, size: int) -> Annotation:
+    """One warped copy of an object, a function of its name and the number."""
+    key = hash_text("copy", shown.name, number)
+    warp = draw_warp(uniform(mix(key, 0, np.arange(40, dtype=np.uint64))), strength)
+    view = ObjectView(shown.name, warp, key, size, strength, shown=shown)
+    warped = annotate(view, f"{shown.name}, copy {number}", frame_points(shown, SIDE))
+    names = tuple(shown.names[int(index)] for index in warped.names)
+    return replace(warped, category=shown.category, names=names)
 
 
 def narrow(warp: Warp, direction: float, amount: float) -> Warp:

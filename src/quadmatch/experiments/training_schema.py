@@ -52,6 +52,12 @@ class TrainingSection(Section):
     """Share of the steps that match warped views of one object with each other, in place of different objects."""
     view_objects: Count = 1000
     """Objects of which there are views, no more than the split has."""
+    copies: NonNegativeFloat = 0.0
+    """Warped and relit copies of each object, on average, as further objects of its category."""
+    copy_strength: PositiveFloat = 1.0
+    """How far copies are warped; 1 turns by up to 29 degrees."""
+    between: Share = 0.0
+    """Share of the steps in which objects also have points half-way between neighbouring keypoints."""
     flip: bool = False
     """Whether every object is also seen in a mirror, left and right in its keypoints' names exchanged."""
     augmentation: AugmentationSection = AugmentationSection()

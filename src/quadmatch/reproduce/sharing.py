@@ -9,6 +9,7 @@ from functools import lru_cache
 from quadmatch.datasets.annotation import Annotation
 from quadmatch.experiments.build import build_features, load_split, open_store
 from quadmatch.experiments.schema import DataSection, FeaturesSection
+from quadmatch.experiments.training_schema import TrainingSection
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.prepared import IMAGES
 from quadmatch.features.store_features import fill_store
@@ -17,10 +18,12 @@ from quadmatch.launch.cluster import Cluster
 from quadmatch.reproduce.items import Settings, Table
 from quadmatch.reproduce.reuse import name_run, read_row
 from quadmatch.reproduce.tables import Step, list_steps, name_turn, reproduce_row
-from quadmatch.training.sampling import count_views, extend_objects
+from quadmatch.training.sampling import extend_objects
 
 SHARES = 32
 """Parts into which the objects of a split are divided, for workers to compute their features."""
+SEEN = {"flip", "outliers", "views", "view_objects", "copies", "copy_strength", "between"}
+"""Keys of the table `[training]` that say which pictures training sees."""
 
 
 def share_rows(table: Table, settings: Settings, cluster: Cluster) -> None:
@@ -62,12 +65,8 @@ class Need:
     """The data set, as an experiment's table in JSON."""
     features: str
     split: str
-    mirrored: bool
-    """Whether objects are also seen in a mirror."""
-    outliers: int
-    """Points that match nothing that training adds to an object, at most."""
-    views: int
-    """Objects of which training sees warped views."""
+    seen: str
+    """How training looks at the objects: those keys of the table `[training]` on which `extend_objects` depends."""
 
 
 def share_features(needs: Sequence[Need], share: Share) -> int:
@@ -85,8 +84,7 @@ def list_needs(table: Table, settings: Settings) -> Iterator[Need]:
             data, features = experiment.data, experiment.features.model_dump_json()
             # What features do not depend on is left out, so that equal needs are equal.
             described = data.model_dump_json(include={"name", "root", "size", "options"})
-            training = experiment.training
-            yield Need(described, features, data.split, training.flip, training.outliers, count_views(training))
+            yield Need(described, features, data.split, experiment.training.model_dump_json(include=SEEN))
 
 
 def fill_share(need: Need, part: int) -> int:
@@ -108,7 +106,7 @@ def _load_objects(need: Need) -> tuple[FeatureExtractor, list[Annotation]]:
     """What computes the features, and the objects; a worker has several shares of them."""
     data, features = DataSection.model_validate_json(need.data), FeaturesSection.model_validate_json(need.features)
     objects = load_split(data, need.split)
-    seen = extend_objects(objects, outliers=need.outliers, mirrored=need.mirrored, views=need.views, size=data.size)
+    seen = extend_objects(objects, TrainingSection.model_validate_json(need.seen), data.size)
     return build_features(features, data.size), seen
 
 

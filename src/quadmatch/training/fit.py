@@ -21,7 +21,7 @@ from quadmatch.models.load import load
 from quadmatch.models.runs import RECORD, Run, create_run, locked, read_run, settle_precision, take_over, write_run
 from quadmatch.training.log import Say
 from quadmatch.training.loop import Progress, train
-from quadmatch.training.sampling import build_sampler, count_views, extend_objects
+from quadmatch.training.sampling import build_sampler, extend_objects
 from quadmatch.training.team import Alone, Team, TeamError, share
 from quadmatch.training.trainer import Trainer
 
@@ -110,9 +110,7 @@ def build_trainer(run: Run, say: Say = print, team: Team | None = None) -> Train
     data, training = experiment.data, experiment.training
     annotations = load_split(data, data.split)
     say(f"{data.name}, split {data.split}: {len(annotations)} objects")
-    annotations = extend_objects(
-        annotations, outliers=training.outliers, mirrored=training.flip, views=count_views(training), size=data.size
-    )
+    annotations = extend_objects(annotations, training, data.size)
     began = perf_counter()
 
     def progress(done: int, total: int) -> None:

@@ -9,12 +9,13 @@ import numpy as np
 import torch
 
 from quadmatch.datasets.annotation import Annotation
+from quadmatch.datasets.between import add_between
 from quadmatch.datasets.gathering import KeypointTable, gather_pairs, tabulate
 from quadmatch.datasets.hashing import hash_text
 from quadmatch.datasets.mirroring import add_mirrored
 from quadmatch.datasets.pairs import BatchIndex, Group, add_strangers, group_by_category, sample_batch
 from quadmatch.datasets.protocols import add_outliers
-from quadmatch.datasets.views import VIEW, make_views
+from quadmatch.datasets.views import VIEW, make_copies, make_views
 from quadmatch.experiments.build import open_store
 from quadmatch.experiments.reading import Experiment
 from quadmatch.experiments.schema import DataSection
@@ -29,6 +30,8 @@ from quadmatch.training.team import Team
 
 PLACES = 3
 """Places in an object for each outlier of a step: it lies now here, now there, or the places are learned by heart."""
+MIDDLES = 0.5
+"""Share of the points between keypoints that a step has which has any: now these, now those."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +70,9 @@ class Sampler:
         objects = drawn.objects
         source, target = drawn.pairs.T
         seed = hash_text("places of outliers", self.training.seed, step)
-        table = self.table.select(objects, draw_outliers(self.training, step), seed)
+        between = hash_text("between", self.training.seed, step) < self.training.between * 2**64
+        outliers = draw_outliers(self.training, step)
+        table = self.table.select(objects, outliers, seed, between=MIDDLES if between else 0.0)
         batch = gather_pairs(table, source, target, protocol, construction=self.data.construction)
         entries = [self.store.get(self.names[index]) for index in objects]
         device = torch.device(self.training.device)
@@ -77,19 +82,15 @@ class Sampler:
         return stored, PairBatch(batch.pairs.to(device), *places, *moved)
 
 
-def extend_objects(
-    annotations: list[Annotation], *, outliers: int, mirrored: bool, views: int, size: int
-) -> list[Annotation]:
-    """The objects as training looks at them: in a mirror too, with views of so many, and places for outliers."""
-    seen = make_views(annotations, views, size) if views else []
-    if outliers:
-        annotations, seen = (add_outliers(one, PLACES * outliers, "uniform", size=size) for one in (annotations, seen))
-    return [*(add_mirrored(annotations) if mirrored else annotations), *seen]
-
-
-def count_views(training: TrainingSection) -> int:
-    """Objects of which training sees views."""
-    return training.view_objects if training.views else 0
+def extend_objects(annotations: list[Annotation], training: TrainingSection, size: int) -> list[Annotation]:
+    """The objects as training looks at them: in a mirror, as copies and views, with points that nobody annotated."""
+    seen = make_views(annotations, training.view_objects, size) if training.views else []
+    shown = add_mirrored(annotations) if training.flip else annotations
+    shown = [*shown, *make_copies(shown, training.copies, training.copy_strength, size)]
+    if training.outliers:
+        count = PLACES * training.outliers
+        shown, seen = (add_outliers(one, count, "uniform", size=size) for one in (shown, seen))
+    return [*(add_between(shown) if training.between else shown), *seen]
 
 
 def draw_outliers(training: TrainingSection, step: int) -> int:

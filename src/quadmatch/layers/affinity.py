@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from quadmatch.layers.linear import Linear
 from quadmatch.layers.structure import normalise_rows
 
 
@@ -48,7 +49,7 @@ class ProjectedAffinity(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.norm, self.project, self.cosine = nn.LayerNorm(channels), nn.Linear(channels, channels), CosineAffinity()
+        self.norm, self.project, self.cosine = nn.LayerNorm(channels), Linear(channels, channels), CosineAffinity()
 
     def forward(self, source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"]) -> Float[Tensor, "B N M"]:
         """Scores of all pairs of nodes."""

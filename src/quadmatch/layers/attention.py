@@ -11,6 +11,7 @@ from torch.nn.functional import linear, pad
 
 from quadmatch.graph import Graph
 from quadmatch.layers.attributes import centre_points
+from quadmatch.layers.linear import Linear
 from quadmatch.layers.nodes import pack_graph
 from quadmatch.solvers.linear.scaling import FAR
 
@@ -85,8 +86,8 @@ class Attention(nn.Module):
         if width % heads:
             raise ValueError(f"width must be a multiple of heads, got {width} and {heads}")
         self.heads = heads
-        self.query, self.output = nn.Linear(width, width), nn.Linear(width, width)
-        self.memory = nn.Linear(width, 2 * width)
+        self.query, self.output = Linear(width, width), Linear(width, width)
+        self.memory = Linear(width, 2 * width)
 
     def forward(
         self, rows: Float[Tensor, "R C"], graph: Graph, bias: Float[Tensor, "HB room _"], *, across: bool
@@ -125,7 +126,7 @@ class AttentionLayer(nn.Module):
         super().__init__()
         self.bias = GeometricBias(heads)
         self.within, self.between = Attention(width, heads), Attention(width, heads)
-        self.alone = nn.Sequential(nn.Linear(width, expansion * width), nn.GELU(), nn.Linear(expansion * width, width))
+        self.alone = nn.Sequential(Linear(width, expansion * width), nn.GELU(), Linear(expansion * width, width))
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3))
         self.dropout = nn.Dropout(dropout)
 

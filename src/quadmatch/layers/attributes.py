@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from quadmatch.layers.linear import Linear
 from quadmatch.layers.nodes import Packing
 from quadmatch.layers.structure import normalise_rows
 
@@ -80,7 +81,7 @@ class NodeAttributes(nn.Module):
         self.channels = channels + self.places if width is None else width
         self.dropout = nn.Dropout(dropout)
         self.norm = None if width is None else nn.LayerNorm(channels)
-        self.project = None if width is None else nn.Linear(channels, width)
+        self.project = None if width is None else Linear(channels, width)
         self.place = nn.Linear(self.places, width) if width is not None and prior else None
 
     def forward(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
 from quadmatch.graph import Graph
+from quadmatch.layers.linear import Linear
 from quadmatch.layers.nodes import pack_graph
 
 REDUCTIONS = {"max": "amax", "mean": "mean"}
@@ -87,7 +88,7 @@ class SplineConv(nn.Module):
         knots = kernel_size * kernel_size
         bound = 1 / sqrt(inputs * knots)
         self.weight = nn.Parameter(torch.empty(knots, inputs, outputs).uniform_(-bound, bound))
-        self.root = nn.Linear(inputs, outputs)
+        self.root = Linear(inputs, outputs)
         nn.init.zeros_(self.root.bias)
 
     def forward(self, features: Float[Tensor, "B N C"], graph: Graph) -> Float[Tensor, "B N D"]:
@@ -105,7 +106,13 @@ class SplineConv(nn.Module):
         """Message of each edge [E, D]: four products of its sender with kernel matrices, weighted."""
         # Knot by knot, so that the nodes of one and their products stay in a fast cache.
         groups = zip(torch.split(plan.senders, plan.counts), self.weight.unbind())
-        products = torch.cat([nodes.index_select(0, senders) @ kernel for senders, kernel in groups])
+        if torch.is_inference_mode_enabled() and nodes.dtype == self.weight.dtype:
+            # Where nobody learns from them, products go where they belong at once.
+            products = nodes.new_empty(len(plan.senders), self.weight.shape[2])
+            for (senders, kernel), place in zip(groups, torch.split(products, plan.counts)):
+                torch.mm(nodes.index_select(0, senders), kernel, out=place)
+        else:
+            products = torch.cat([nodes.index_select(0, senders) @ kernel for senders, kernel in groups])
         if len(plan.rows) == 0:
             return products
         return embedding_bag(plan.rows, products, per_sample_weights=plan.weights.to(products.dtype), mode="sum")

@@ -62,6 +62,8 @@ class TrainingSection(Section):
     """Whether every object is also seen in a mirror, left and right in its keypoints' names exchanged."""
     augmentation: AugmentationSection = AugmentationSection()
     """Changes of each batch at random: `affine` maps, `jitter` moves, `dropout` and `features` leave out."""
+    adversary: NonNegativeFloat = 0.0
+    """Pixels by which half of the steps move each coordinate of a keypoint to where the loss is larger."""
     optimiser: Literal["sgd", "adam", "adamw"] = "adamw"
     """AdamW decouples weight decay from the gradient, Adam does not."""
     learning_rate: PositiveFloat = 5e-4

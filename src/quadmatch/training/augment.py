@@ -27,7 +27,7 @@ def jitter(pixels: float, construction: str) -> Augmentation:
 
     def move(graph: Graph, generator: torch.Generator) -> Graph:
         noise = torch.randn(graph.points.shape, generator=generator).to(graph.points)
-        return _join(graph.points + pixels * noise, graph.mask, construction)
+        return join_anew(graph.points + pixels * noise, graph.mask, construction)
 
     return _move_both(move)
 
@@ -62,7 +62,7 @@ def dropout(share: float, construction: str) -> Augmentation:
         followed = (pairs.truth & left[:, :, None]).any(1)
         right = pairs.target.mask & torch.where(pairs.truth.any(1), followed, second >= share)
         source, target = (
-            _join(graph.points, kept, construction) for graph, kept in ((pairs.source, left), (pairs.target, right))
+            join_anew(graph.points, kept, construction) for graph, kept in ((pairs.source, left), (pairs.target, right))
         )
         truth = pairs.truth & left[:, :, None] & right[:, None, :]
         return stored, replace(
@@ -85,7 +85,7 @@ def affine(deviation: float, construction: str) -> Augmentation:
         noise = torch.randn(len(graph.points), 2, 2, generator=generator).to(graph.points)
         real = graph.mask[..., None].to(graph.points.dtype)
         centre = (graph.points * real).sum(1, keepdim=True) / real.sum(1, keepdim=True).clamp(min=1)
-        return _join(graph.points + deviation * (graph.points - centre) @ noise, graph.mask, construction)
+        return join_anew(graph.points + deviation * (graph.points - centre) @ noise, graph.mask, construction)
 
     return _move_both(move)
 
@@ -106,7 +106,7 @@ def articulation(deviation: float, construction: str) -> Augmentation:
         across = torch.stack([lines.cos(), lines.sin()], -1).to(points)
         turn = torch.stack([angles.cos(), -angles.sin(), angles.sin(), angles.cos()], -1).view(-1, 2, 2).to(points)
         turns = (offsets @ across[:, :, None]) > 0
-        return _join(points + torch.where(turns, offsets @ turn.mT - offsets, 0.0), graph.mask, construction)
+        return join_anew(points + torch.where(turns, offsets @ turn.mT - offsets, 0.0), graph.mask, construction)
 
     return _move_both(move)
 
@@ -144,7 +144,7 @@ def build_augmentations(experiment: Experiment) -> list[Augmentation]:
     ]
 
 
-def _join(points: Float[Tensor, "B N 2"], mask: Bool[Tensor, "B N"], construction: str) -> Graph:
+def join_anew(points: Float[Tensor, "B N 2"], mask: Bool[Tensor, "B N"], construction: str) -> Graph:
     """The graphs of the masked points, zero elsewhere."""
     adjacency = join_points(points.cpu().numpy(), mask.cpu().numpy(), construction)
     return Graph(points * mask[:, :, None], mask, torch.from_numpy(adjacency).to(points))

@@ -19,6 +19,7 @@ from quadmatch.graph import PairBatch
 from quadmatch.matcher import Matcher
 from quadmatch.matching import Loss
 from quadmatch.solvers.linear.hungarian import hungarian
+from quadmatch.training.adversary import move_against
 from quadmatch.training.augment import Augmentation, build_augmentations
 from quadmatch.training.optimisation import MovingAverage, build_optimiser, set_rate
 from quadmatch.training.sampling import Sampler
@@ -26,6 +27,8 @@ from quadmatch.training.shares import join_shares, take_share
 from quadmatch.training.team import Alone, Team, add_gradients
 from quadmatch.training.validation import evaluate_together
 
+ATTACKED = 0.5
+"""Share of the steps in which `training.adversary` moves keypoints; each costs a second pass of the network."""
 ADVICE = "a lower learning rate or training.gradient_clip may help"
 
 
@@ -65,8 +68,11 @@ class Trainer:
         stored, batch = self._draw(step)
         self.matcher.train()
         self.optimiser.zero_grad(set_to_none=True)
-        own = self.matcher(*take_share(stored, batch, self.sampler.extractor.single, team))
-        matching = join_shares(own, len(batch.source), team)
+        share, part = take_share(stored, batch, self.sampler.extractor.single, team)
+        if hash_text("adversary", training.seed, step) < ATTACKED * 2**64 and training.adversary:
+            construction = self.experiment.data.construction
+            part = move_against(self.matcher, self.loss, share, part, training.adversary, construction)
+        matching = join_shares(self.matcher(share, part), len(batch.source), team)
         loss = self.loss(matching, batch.pairs)
         norm = self._find_gradients(loss, step)
         self.optimiser.step()

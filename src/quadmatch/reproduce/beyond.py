@@ -92,13 +92,23 @@ PARTS = {
     "filtered pairs alone": ("training.unfiltered=0.0",),
 }
 """Changes of the whole, each of which leaves one part out."""
+MORE = {
+    "points between keypoints": Row(EXPERIMENT, changes=(*SHORT, "training.between=0.4")),
+    "warped copies": Row(EXPERIMENT, changes=(*SHORT, "training.copies=0.25")),
+    "keypoints moved against it": Row(EXPERIMENT, changes=(*SHORT, "training.adversary=4")),
+    "begun on coordinates alone": Row(
+        EXPERIMENT, changes=SHORT, start=Row(EXPERIMENT, changes=(*SHORT, "head.options.erase=1.0"))
+    ),
+}
+"""What was tried on top of the whole."""
 
 LADDER: Table = replace(
     ACCURACY,
-    about="what each part of the strongest head is worth, within 300 steps, on the validation split",
+    about="parts of the strongest head, and more that was tried, within 300 steps, on the validation split",
     pairs=100,
     rows={"all parts": Row(EXPERIMENT, changes=SHORT)}
-    | {name: Row(EXPERIMENT, changes=SHORT + changes) for name, changes in PARTS.items()},
-    compared=[("all parts", name) for name in PARTS],
+    | {name: Row(EXPERIMENT, changes=SHORT + changes) for name, changes in PARTS.items()}
+    | MORE,
+    compared=[*(("all parts", name) for name in PARTS), *((name, "all parts") for name in MORE)],
     note="Every row trained for 300 steps, as opposed to the thousands of the shipped model: early gains only.",
 )

@@ -33,6 +33,14 @@ def test_prepare_reports_counts_and_what_is_missing(tmp_path):
     assert again.stdout in result.stdout
 
 
+def test_prepare_looks_where_the_environment_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("QUADMATCH_MIRROR", str(make_voc(tmp_path / "mirror", VOC_TRAIN)))
+    result = run("prepare", "pascal-voc", "--root", tmp_path / "root")
+    assert result.exit_code == 0
+    assert "fetching" not in result.output
+    assert run("check", "pascal-voc", "--root", tmp_path / "root").exit_code == 0
+
+
 def test_a_part_that_is_missing_is_named_and_fails_only_when_nothing_is_left(tmp_path):
     mirror = make_voc(tmp_path / "mirror", VOC_TRAIN)
     (mirror / "voc2011_pairs.npz").unlink()

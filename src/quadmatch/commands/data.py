@@ -28,7 +28,10 @@ def prepare(
     name: Name,
     mirror: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Folder in which archives are looked up by their official names, at any depth"),
+        typer.Option(
+            envvar="QUADMATCH_MIRROR",
+            help="Folder in which archives are looked up by their official names, at any depth",
+        ),
     ] = None,
     root: Root = None,
     download: Annotated[

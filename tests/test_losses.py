@@ -257,3 +257,31 @@ def test_contrastive_asks_nodes_whether_they_have_a_partner():
         matching, pair
     )
     assert more.item() == pytest.approx(0.7 * sum(values) / len(values))
+
+
+def test_contrastive_tells_nodes_from_those_of_all_pairs():
+    pair = collate([_pair((3, 4), 1), _pair((4, 2), 2)])
+    generator = torch.Generator().manual_seed(5)
+    alone = tuple(
+        torch.randn(2, side.mask.shape[1], 6, generator=generator).double() for side in (pair.source, pair.target)
+    )
+    names = (torch.tensor([[7, 8, -1, 3], [7, 9, -2, 8]]), torch.tensor([[8, 7, -1, -2], [9, 7, 5, 5]]))
+    known = replace(pair, names=names)
+    matching = replace(_matching(pair, 3), alone=alone)
+    sides = [
+        [(int(name[b, i]), place[b, i]) for b, i in graph.mask.nonzero().tolist()]
+        for name, place, graph in zip(names, alone, (pair.source, pair.target))
+    ]
+    expected = 0.0
+    for ours, theirs in (sides, sides[::-1]):
+        values = []
+        for name, place in ours:
+            log_p = torch.stack([place @ other for _, other in theirs]).log_softmax(0).tolist()
+            namesakes = [value for value, (other, _) in zip(log_p, theirs) if other == name >= 0]
+            values += [-sum(namesakes) / len(namesakes)] if namesakes else []
+        expected += 0.5 * sum(values) / len(values)
+    losses = [LOSSES["contrastive"](names=weight)(matching, known).item() for weight in (0.0, 0.3)]
+    assert losses[1] - losses[0] == pytest.approx(0.3 * expected)
+    assert LOSSES["contrastive"](names=0.3)(matching, pair).item() == losses[0]  # Nothing is known of names.
+    nameless = replace(pair, names=tuple(torch.full_like(one, -2) for one in names))
+    assert LOSSES["contrastive"](names=0.3)(matching, nameless).item() == losses[0]

@@ -94,6 +94,8 @@ class GraphPair(Batch):
     target: Graph
     truth: Bool[Tensor, "B N M"]
     """All False where unknown."""
+    names: tuple[Int[Tensor, "B N"], Int[Tensor, "B M"]] | None = None
+    """In training, a number for what each node is, the same in all pairs of a batch; negative for what has no name."""
 
     @property
     def mask(self) -> Bool[Tensor, "B N M"]:

@@ -140,12 +140,15 @@ def hamming(*, earlier: float = 0.0) -> Loss:
     return _supervise(compare, earlier)
 
 
-def contrastive(*, earlier: float = 1.0, matchability: float = 1.0, smoothing: float = 1e-6) -> Loss:
+def contrastive(
+    *, earlier: float = 1.0, matchability: float = 1.0, names: float = 0.0, smoothing: float = 1e-6
+) -> Loss:
     """Each node picks its partner among all nodes of the other graph, and is picked: mean over the true matches.
 
     `−log X_ij` of the assignment, plus `earlier` times the mean over all layers of `−½ (log p(j|i) + log p(i|j))`
     with p the softmax of the layer's scores. `matchability` is the weight of the cross-entropy of what nodes
-    say about having a partner, where a head lets them.
+    say about having a partner, where a head lets them. `names` is the weight of what `_judge_names` says of nodes
+    before they know of the other graph: then each is told apart from all nodes of the batch, not of its pair alone.
     """
 
     def pick(scores: Tensor, pair: GraphPair) -> Tensor:
@@ -161,9 +164,29 @@ def contrastive(*, earlier: float = 1.0, matchability: float = 1.0, smoothing: f
         total = total / count
         if matchability and matching.matchable is not None:
             total = total + matchability * _judge_matchable(matching.matchable, pair)
+        if names and matching.alone is not None and pair.names is not None:
+            total = total + names * _judge_names(matching.alone, pair.names, pair)
         return total
 
     return loss
+
+
+def _judge_names(alone: tuple[Tensor, Tensor], names: tuple[Tensor, Tensor], pair: GraphPair) -> Tensor:
+    """Cross-entropy of picking nodes of the same name among all sources or targets of the batch.
+
+    As COMMON (Lin et al., ICCV 2023) takes its negatives from the whole batch. Mean over a node's namesakes of
+    `−log p`, then over the nodes that have any: of the sources among all targets, and of the targets among all sources.
+    """
+    masks = pair.source.mask, pair.target.mask
+    (rows, columns), (left, right) = ([one[mask] for one, mask in zip(sides, masks)] for sides in (alone, names))
+    same = ((left[:, None] == right) & (left >= 0)[:, None]).to(rows.dtype)
+    scores = rows @ columns.mT
+    total = scores.new_zeros(())
+    for dim in (0, 1):
+        found = same.sum(dim)
+        lost = -(scores.log_softmax(dim) * same).sum(dim) / found.clamp(min=1)
+        total = total + 0.5 * lost.sum() / (found > 0).sum().clamp(min=1)
+    return total
 
 
 def _judge_matchable(matchable: tuple[Tensor, Tensor], pair: GraphPair) -> Tensor:

@@ -98,6 +98,9 @@ class Matching(Batch):
     """How probable it is that two nodes pick each other, where a head is trained for it; zero on padding."""
     forced: Float[Tensor, "B N M"] | None = None
     """The assignment for matches that leave no node alone, where a head has another one for them."""
+    alone: tuple[Float[Tensor, "B N C"], Float[Tensor, "B M C"]] | None = None
+    """In training, the nodes before they know of the other graph, so that those of all pairs can be compared: scores
+    are products of two rows. None where a head has no such layer."""
     common: Float[Tensor, " B"] | None = None
     """How probable it is that the two graphs have anything in common, where a head says so of the whole pair."""
 

@@ -49,6 +49,21 @@ def test_gathered_graphs_by_brute_force(protocol, outliers):
             for j, other in enumerate(right):
                 truth[i, j] = name == other and not name.startswith(OUTLIER)
         assert torch.equal(batch.pairs.truth[row], truth)
+    check_names(objects, batch)
+
+
+def check_names(objects, batch):
+    """Equal numbers are equal names of one category, over all pairs; points that match nothing have none."""
+    seen = {}
+    sides = (batch.source, batch.source_nodes), (batch.target, batch.target_nodes)
+    for (indices, nodes), numbers in zip(sides, batch.pairs.names):
+        for index, row, found in zip(indices.tolist(), nodes.tolist(), numbers.tolist()):
+            for node, number in zip(row, found):
+                name = objects[index].names[node] if node >= 0 else OUTLIER
+                assert (number < 0) == name.startswith(OUTLIER)
+                if number >= 0:
+                    assert seen.setdefault((objects[index].category, name), number) == number
+    assert len(set(seen.values())) == len(seen)
 
 
 def test_a_gathered_pair_depends_on_the_pair_alone():

@@ -113,6 +113,22 @@ def test_only_who_may_learn_hears_of_the_layers_before_the_last() -> None:
     torch.testing.assert_close(last.assignment, whole.assignment)
 
 
+def test_in_training_nodes_say_what_they_are_before_they_know_of_the_other_graph() -> None:
+    pair, source, target = random_pair(5, 4)
+    torch.manual_seed(0)
+    head = METHODS["attention"](channels=12, width=8, heads=2, layers=2, convolutions=2).double()
+    whole = head(pair, source, target)
+    ours, theirs = whole.alone
+    torch.testing.assert_close(ours @ theirs.mT, whole.earlier[1].unary)
+    other = replace(target, maps={name: one.flip(1) for name, one in target.maps.items()})
+    assert torch.equal(head(pair, source, other).alone[0], ours)
+    assert not torch.equal(head(pair, source, other).alone[1], theirs)
+    assert head.eval()(pair, source, target).alone is None
+    assert (
+        METHODS["attention"](channels=12, width=8, heads=2, convolutions=0).double()(pair, source, target).alone is None
+    )
+
+
 def test_nodes_pick_each_other_where_both_softmaxes_are_large() -> None:
     scores = torch.tensor([[[4.0, 0.0, 9.0], [0.0, 3.0, 9.0]]])
     mask = torch.tensor([[[True, True, False], [True, True, False]]])

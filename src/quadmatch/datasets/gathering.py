@@ -96,8 +96,12 @@ def gather_pairs(
     rows = np.arange(len(source))[:, None, None]
     truth = common[rows, source_nodes[:, :, None], target_nodes[:, None, :]]
     truth &= (source_nodes >= 0)[:, :, None] & (target_nodes >= 0)[:, None, :]
+    names = tuple(
+        torch.from_numpy(np.where(nodes >= 0, known[rows[:, 0], nodes], ABSENT))
+        for known, nodes in ((left, source_nodes), (right, target_nodes))
+    )
     return PairBatch(
-        GraphPair(source_graph, target_graph, torch.from_numpy(truth)),
+        GraphPair(source_graph, target_graph, torch.from_numpy(truth), (names[0], names[1])),
         torch.from_numpy(np.asarray(source, dtype=np.int64)),
         torch.from_numpy(np.asarray(target, dtype=np.int64)),
         torch.from_numpy(source_nodes),

@@ -40,8 +40,12 @@ class CosineAffinity(nn.Module):
 
     def forward(self, source: Float[Tensor, "B N C"], target: Float[Tensor, "B M C"]) -> Float[Tensor, "B N M"]:
         """Scores of all pairs of nodes."""
-        scale = self.log_scale.clamp(max=log(100.0)).exp()
-        return scale * (normalise_rows(source) @ normalise_rows(target).mT)
+        return self.scale * (normalise_rows(source) @ normalise_rows(target).mT)
+
+    @property
+    def scale(self) -> Tensor:
+        """What cosines are multiplied by."""
+        return self.log_scale.clamp(max=log(100.0)).exp()
 
 
 class ProjectedAffinity(nn.Module):
@@ -55,6 +59,10 @@ class ProjectedAffinity(nn.Module):
         """Scores of all pairs of nodes."""
         scores: Tensor = self.cosine(*(self.project(self.norm(nodes)) for nodes in (source, target)))
         return scores
+
+    def place(self, nodes: Float[Tensor, "*B C"]) -> Float[Tensor, "*B C"]:
+        """Nodes as points whose products are the scores."""
+        return self.cosine.scale.sqrt() * normalise_rows(self.project(self.norm(nodes)))
 
 
 def divide_by_largest(scores: Float[Tensor, "B N M"], mask: Bool[Tensor, "B N M"]) -> Float[Tensor, "B N M"]:

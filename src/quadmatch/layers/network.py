@@ -70,6 +70,8 @@ class SiameseNetwork(nn.Module):
       inference mode, where nobody learns from that, the last layer alone is scored.
     - `matchability(features, mask)`: whether each node has a partner at all, if given; then the head also says
       which nodes pick each other, as `contrastive` trains them to.
+    - `alone`: the number of layers before nodes know of the other graph; what they are then is part of what is said
+      in training, so that a loss may compare nodes of different pairs. None if there is no such layer.
     - `correction`: the last layer's features correct the attributes, x + correction·f(x), as in BB-GM.
     """
 
@@ -87,13 +89,14 @@ class SiameseNetwork(nn.Module):
         correction: float | None = None,
         exchange: bool = True,
         matchability: nn.Module | None = None,
+        alone: int | None = None,
     ) -> None:
         super().__init__()
         self.attributes = attributes
         self.layers, self.affinities = nn.ModuleList(layers), nn.ModuleList(affinities)
         self.merges, self.assign = nn.ModuleList(merges), assign
         self.kernel, self.plain_layers, self.edges, self.correction = kernel, plain_layers, edges, correction
-        self.exchange, self.matchability = exchange, matchability
+        self.exchange, self.matchability, self.alone = exchange, matchability, alone
         if len(self.affinities) not in (1, len(self.layers)):
             found = f"{len(self.affinities)} affinities for {len(self.layers)} layers"
             raise ValueError(f"affinities must be one, or one for each layer; got {found}")
@@ -107,10 +110,13 @@ class SiameseNetwork(nn.Module):
             graph = replace(graph, adjacency=self.edges(attributes, graph.adjacency))
         features = inputs = attributes
         earlier: list[Stage] = []
+        alone = None
         scored = len(self.affinities) > 1 and (self.exchange or not torch.is_inference_mode_enabled())
         for index, layer in enumerate(self.layers):
             structure = graph.adjacency if index < self.plain_layers else self.weigh(features, graph)
             features = inputs = layer(inputs, features, graph, structure)
+            if self.training and index + 1 == self.alone:
+                alone = split_nodes(self.affinities[index].place(features), rows, columns)  # type: ignore[operator]
             if scored and index + 1 < len(self.layers):
                 ours, theirs = split_nodes(features, rows, columns)
                 earlier.append(self.score(index, ours, theirs, mask))
@@ -125,7 +131,7 @@ class SiameseNetwork(nn.Module):
         a, b = structure[: len(mask), :rows, :rows], structure[len(mask) :, :columns, :columns]
         sure = self.find_partners(features, graph, rows, columns)
         mutual = None if sure is None else pick_mutually(last.unary, mask)
-        return Matching(last.unary, last.assignment, a, b, tuple(earlier), matchable=sure, mutual=mutual)
+        return Matching(last.unary, last.assignment, a, b, tuple(earlier), matchable=sure, mutual=mutual, alone=alone)
 
     def weigh(self, features: Float[Tensor, "B K C"], graph: Graph) -> Float[Tensor, "B K K"]:
         """The adjacency with edges weighted by the features of their ends."""

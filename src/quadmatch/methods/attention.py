@@ -56,4 +56,5 @@ def build_attention(
         kernel=kernel,
         plain_layers=len(stack),
         matchability=Matchability(width) if matchability else None,
+        alone=convolutions or None,
     )

@@ -3,7 +3,8 @@
     QUADMATCH_PRECISION=bfloat16,channels_last,1 python benchmarks/choose_default.py --mirror DIR
 
 Warped training photographs and corners of houses made of them, pairs of Pascal VOC's validation split, and Willow's
-training cars and motorbikes; each of them also with points that match nothing. The network runs once for each picture;
+training cars and motorbikes, as they are and with points half-way between their keypoints ("dense"); each of them also
+with points that match nothing. The network runs once for each picture;
 then each change of a constant takes seconds. `--model` is the trained half, a model or the folder of a run; the first
 row is what it does alone. Without a data set of Pascal VOC, give `--pairs 0`. `--only` tries nothing but what is there.
 """
@@ -25,6 +26,7 @@ import quadmatch.methods.bending as bending
 import quadmatch.methods.consensus as consensus
 from quadmatch.bench.walls import list_wall_pairs
 from quadmatch.datasets import DATASETS, Annotation
+from quadmatch.datasets.between import add_between
 from quadmatch.datasets.photo_pairs import PicturePair, list_photo_pairs, list_pictures
 from quadmatch.datasets.protocols import add_outliers
 from quadmatch.evaluation.evaluate import choose_pairs, compare_pairs
@@ -118,10 +120,12 @@ def gather(matcher: Matcher, draws: int, pairs: int) -> dict[str, list[tuple[Fea
         for name, (dataset, split, only) in kinds.items():
             objects = [one for one in DATASETS[dataset](None, split) if only is None or one.category in only]
             number = pairs if only is None else 10 * pairs
-            found[name] = list(look_up(matcher, objects, split, number))
-            found[f"{name}, {OUTLIERS} outliers"] = list(
-                look_up(matcher, add_outliers(objects, OUTLIERS, "uniform"), split, number)
-            )
+            shown = {name: objects} if only is None else {name: objects, f"dense {name}": add_between(objects)}
+            for title, seen in shown.items():
+                found[title] = list(look_up(matcher, seen, split, number))
+                found[f"{title}, {OUTLIERS} outliers"] = list(
+                    look_up(matcher, add_outliers(seen, OUTLIERS, "uniform"), split, number)
+                )
     return found
 
 

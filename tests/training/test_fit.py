@@ -63,6 +63,14 @@ def test_training_learns_and_says_so(tiny, tmp_path, quiet) -> None:
     assert any("float32" in line for line in quiet)
 
 
+def test_features_are_told_at_the_first_object_at_the_last_and_seldom_between(tiny, tmp_path, quiet) -> None:
+    experiment = tiny_experiment(tiny, [f"features.cache={tmp_path / 'cache'}"])
+    build_trainer(create_run(tmp_path / "run", experiment, "float32", 1), quiet.append)
+    said = [line.split(",")[0] for line in quiet if line.startswith("features of")]
+    objects = next(line.split()[4] for line in said)
+    assert said == [f"features of {number} of {objects} objects" for number in (1, objects)]
+
+
 def test_same_experiment_same_parameters_whatever_came_before(tiny, tmp_path, quiet) -> None:
     fit(tiny_experiment(tiny), tmp_path / "a", say=quiet.append, board=False)
     torch.manual_seed(99)

@@ -25,6 +25,9 @@ from quadmatch.training.sampling import build_sampler, extend_objects
 from quadmatch.training.team import Alone, Team, TeamError, share
 from quadmatch.training.trainer import Trainer
 
+EACH = 512
+"""Objects between two lines about features that are computed."""
+
 
 def fit(
     experiment: Experiment,
@@ -111,10 +114,12 @@ def build_trainer(run: Run, say: Say = print, team: Team | None = None) -> Train
     annotations = load_split(data, data.split)
     say(f"{data.name}, split {data.split}: {len(annotations)} objects")
     annotations = extend_objects(annotations, training, data.size)
-    began = perf_counter()
+    began, told = perf_counter(), -EACH
 
     def progress(done: int, total: int) -> None:
-        if done == total or done % 512 < 8:
+        nonlocal told
+        if done == total or done >= told + EACH:
+            told = done
             say(f"features of {done} of {total} objects, {perf_counter() - began:.0f} s")
 
     sampler = build_sampler(experiment, matcher.features, annotations, team, progress)

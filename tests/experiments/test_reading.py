@@ -121,7 +121,7 @@ def test_changes_are_typed(tmp_path) -> None:
         (f"head.options.width={'[' * 200}{']' * 200}", "head.options.width: Input should be a valid integer, got [["),
         (f"training.seed={'9' * 5000}", "digits"),
         (r'data.root="a\u0000b"', "data.root: no file or folder has NUL in its name, got"),
-        (r'training.start="a\u0000b"', "training.start: no file or folder has NUL in its name, got"),
+        (r'training.start="a\u0000b"', "training.start.0: no file or folder has NUL in its name, got"),
         ("training.seed", "expected something like"),
         ("=3", "expected something like"),
     ],

@@ -152,14 +152,14 @@ def test_an_unfinished_run_goes_on(invoke, tiny, table, tmp_path, monkeypatch) -
 def test_a_row_begins_with_the_parameters_of_the_row_before_it(invoke, tiny, table, tmp_path) -> None:
     settings = Settings(tmp_path, root=tiny / "data", changes=("training.steps=1",), say=lambda line: None)
     first = table.rows["ours"]
-    row = replace(first, changes=("training.learning_rate=1e-12",), start=first)
+    row = replace(first, changes=("training.learning_rate=1e-12",), start=(first,))
     folder = train(row, 0, "validation", settings)
     assert folder.name == "small-learning_rate=1e-12-steps=1-after-small-steps=1-seed0-seed0"
     begun, ended = (load_parameters(one) for one in (tmp_path / "runs" / "small-steps=1-seed0", folder))
     assert all(torch.allclose(begun[name], ended[name], atol=1e-6) for name in begun)
     assert train(row, 0, "validation", settings) == folder
     assert read_run(folder).experiment.training.seed == 1
-    assert replace(row, start=row).count_starts() == 2
+    assert replace(row, start=(first, row)).count_starts() == 2
 
 
 def test_folds_are_trained_on_the_others_and_tested_once_each(invoke, tiny, table, tmp_path, monkeypatch) -> None:
@@ -223,7 +223,7 @@ def test_every_run_has_a_folder_of_its_own_that_file_systems_take(quick) -> None
     tables = [item for item in ITEMS.values() if isinstance(item, Table)]
     trained = [row for table in tables for row in table.rows.values() if row.experiment]
     named: dict[str, set[str]] = {}
-    for row in [*trained, *(row.start for row in trained if row.start)]:
+    for row in [*trained, *(start for row in trained for start in row.start)]:
         name = name_run(row, 0, settings)
         assert len(name.encode()) <= 200, name
         named.setdefault(name, set()).add(repr((row.experiment, row.changes, row.start)))

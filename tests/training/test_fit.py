@@ -166,6 +166,19 @@ def test_a_run_begins_where_another_ended(tiny, tmp_path, quiet) -> None:
         make_trainer(tiny, tmp_path / "third", f"training.start={tmp_path / 'first'}", "head.options.width=4")
 
 
+def test_a_run_begins_with_the_mean_of_several(tiny, tmp_path, quiet) -> None:
+    folders = [tmp_path / name for name in ("first", "second")]
+    for seed, folder in enumerate(folders):
+        fit(tiny_experiment(tiny, [f"training.seed={seed}"]), folder, say=quiet.append, board=False)
+    both = json.dumps([str(folder) for folder in folders])
+    found = make_trainer(tiny, tmp_path / "third", f"training.start={both}").matcher.state_dict()
+    one, other = (load_parameters(folder) for folder in folders)
+    assert any(not torch.equal(one[name], other[name]) for name in one)
+    assert all(torch.allclose(found[name], (one[name] + other[name]) / 2, atol=1e-7) for name in one)
+    hashes = read_run(tmp_path / "third").origin["start_sha256"]
+    assert hashes == f"{hash_state(one)} {hash_state(other)}"
+
+
 @pytest.mark.parametrize("name", ["qcdgm1_willow_published", "qcdgm2_voc_published"])
 def test_published_experiments_run(tiny, tmp_path, quiet, name: str) -> None:
     changes = ["data.size=32", "data.name=willow", f"data.root={tiny / 'data'}", "data.split=train"]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
+from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from quadmatch.experiments.schema import LARGEST, Count, Section, Text
 
 Amount = Annotated[int, Field(ge=0, le=LARGEST)]
 Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def _list_names(given: Any) -> Any:
+    """One name, or none, as a list of names."""
+    return [] if given is None else [given] if isinstance(given, str) else given
 
 
 class AugmentationSection(Section):
@@ -32,8 +37,8 @@ class TrainingSection(Section):
 
     seed: NonNegativeInt = 0
     """Seed of the initial parameters, the batches and dropout."""
-    start: Text | None = None
-    """A run folder or a shipped model whose parameters training begins with."""
+    start: Annotated[tuple[Text, ...], BeforeValidator(_list_names)] = ()
+    """A run folder or a shipped model whose parameters training begins with; of several the mean of theirs."""
     steps: Count = 1000
     """Batches in all; the schedule of the learning rates extends over so many."""
     stop: Count | None = None

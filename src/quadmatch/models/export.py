@@ -74,9 +74,9 @@ def export_model(
 
 def strip_places(experiment: dict[str, Any]) -> dict[str, Any]:
     """The experiment without what names places on the machine that trained it."""
-    start = experiment["training"].get("start")
-    if start is not None:  # A run folder by its name alone; a shipped model has no more than that.
-        experiment = {**experiment, "training": experiment["training"] | {"start": Path(start).name}}
+    # A run folder by its name alone; a shipped model has no more than that.
+    starts = [Path(start).name for start in experiment["training"].get("start") or []]
+    experiment = {**experiment, "training": experiment["training"] | {"start": starts}}
     return {
         section: {key: value for key, value in content.items() if key not in ELSEWHERE.get(section, ())}
         for section, content in experiment.items()

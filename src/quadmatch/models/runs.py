@@ -54,10 +54,10 @@ def create_run(folder: Path, experiment: Experiment, precision: str, threads: in
     if folder.exists() and (not folder.is_dir() or any(one.suffix != ".partial" for one in folder.iterdir())):
         raise FileExistsError(f"{folder} exists: resume the run in it, or choose another folder")
     origin = describe_origin()
-    if experiment.training.start is not None:
+    if experiment.training.start:
         from quadmatch.models.load import identify_parameters
 
-        origin |= {"start_sha256": identify_parameters(experiment.training.start)}
+        origin |= {"start_sha256": " ".join(identify_parameters(start) for start in experiment.training.start)}
     run = Run(folder, experiment, precision, threads, origin, world_size)
     folder.mkdir(parents=True, exist_ok=True)
     write_run(run)

@@ -8,10 +8,11 @@ from quadmatch.reproduce.voc import F1, TABLE
 
 EXPERIMENT = "qcattention_voc"
 NAME = "qc-attention"
-LONGER = Row("qcattention_voc_longer", start=Row(EXPERIMENT))
-TRAINED = Row("qcattention_voc_views", start=Row("qcattention_voc_outliers", start=LONGER))
-"""In four runs, each of which goes on where the one before ended; the third has points that match nothing, the fourth
-views of one object too."""
+LONGER = Row("qcattention_voc_longer", start=(Row(EXPERIMENT),))
+VIEWS = Row("qcattention_voc_views", start=(Row("qcattention_voc_outliers", start=(LONGER,)),))
+TRAINED = Row("qcattention_voc_mean", start=(VIEWS, Row("qcattention_voc_places", start=(VIEWS,))))
+"""In six runs, each of which goes on where the one before ended; the third has points that match nothing, the fourth
+views of one object, the fifth points between keypoints; the sixth begins with the mean of the fourth and the fifth."""
 SHIPPED = Row(model="qcattention-voc")
 
 ACCURACY = replace(
@@ -97,7 +98,7 @@ MORE = {
     "warped copies": Row(EXPERIMENT, changes=(*SHORT, "training.copies=0.25")),
     "keypoints moved against it": Row(EXPERIMENT, changes=(*SHORT, "training.adversary=4")),
     "begun on coordinates alone": Row(
-        EXPERIMENT, changes=SHORT, start=Row(EXPERIMENT, changes=(*SHORT, "head.options.erase=1.0"))
+        EXPERIMENT, changes=SHORT, start=(Row(EXPERIMENT, changes=(*SHORT, "head.options.erase=1.0")),)
     ),
 }
 """What was tried on top of the whole."""

@@ -73,8 +73,9 @@ class Row:
     """Taken as it is, instead of an experiment."""
     changes: tuple[str, ...] = ()
     """Changes of the experiment, as in `training.steps=300`."""
-    start: Row | None = None
-    """Trained first: the experiment begins with its parameters, and goes on with the next seed, on other batches."""
+    start: tuple[Row, ...] = ()
+    """Trained first: the experiment begins with the mean of their parameters, and goes on with the next seed, on
+    other batches."""
     constraint: bool = True
     partial: bool = False
     decoding: Mapping[str, Any] | None = None
@@ -92,7 +93,7 @@ class Row:
 
     def count_starts(self) -> int:
         """How many trainings come before its own."""
-        return 0 if self.start is None else 1 + self.start.count_starts()
+        return max((1 + one.count_starts() for one in self.start), default=0)
 
 
 @dataclass(frozen=True)

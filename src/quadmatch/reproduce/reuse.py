@@ -35,8 +35,8 @@ def train(row: Row, seed: int, split: str, settings: Settings) -> Path:
         raise ValueError(f"{row.experiment} is trained on {experiment.data.split}: {split} would be no test of it")
     folder = find_run(row, seed, settings)
     if not (folder / RECORD).is_file():
-        if row.start is not None:
-            train(row.start, seed, split, settings)
+        for start in row.start:
+            train(start, seed, split, settings)
         settings.say(f"training {folder.name}")
         fit(experiment, folder, say=settings.say)
         return folder
@@ -58,9 +58,9 @@ def read_row(row: Row, seed: int, settings: Settings) -> Experiment:
     if settings.quick:
         steps = read_experiment(row.experiment, changes).training.steps
         changes.append(f"training.steps={max(1, steps // QUICK_STEPS)}")
-    if row.start is not None:
-        start = find_run(row.start, seed, settings).as_posix()
-        changes += [f"training.seed={seed + row.count_starts()}", f"training.start={json.dumps(start)}"]
+    if row.start:
+        starts = [find_run(start, seed, settings).as_posix() for start in row.start]
+        changes += [f"training.seed={seed + row.count_starts()}", f"training.start={json.dumps(starts)}"]
     if settings.root is not None:
         changes.append(f"data.root={json.dumps(str(settings.root))}")
     return read_experiment(row.experiment, changes)
@@ -97,7 +97,7 @@ def name_run(row: Row, seed: int, settings: Settings) -> str:
         key, _, value = change.partition("=")
         words.append(re.sub(r"[^\w.=-]", "", f"{key.rpartition('.')[2]}={value}"))
     words += ["quick"] if settings.quick else []
-    words += [f"after-{name_run(row.start, seed, settings)}"] if row.start else []
+    words += [f"after-{name_run(start, seed, settings)}" for start in row.start]
     name = "-".join(words)
     if len(name) > LONGEST:
         name = f"{name[: LONGEST - 13]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"

@@ -127,7 +127,7 @@ AFTER_VOC = replace(
     about="Willow after the reduced training on Pascal VOC, as published rows of PCA, CIE and GLMNet had it",
     seeds=1,
     rows={
-        name: Row(f"{start}_voc", changes=TUNING, start=Row(f"{start}_voc", changes=voc.BUDGET), paper=paper)
+        name: Row(f"{start}_voc", changes=TUNING, start=(Row(f"{start}_voc", changes=voc.BUDGET),), paper=paper)
         for name, start in PEERS.items()
         for paper in [name.partition(" (")[0]]
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +10,14 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from quadmatch.experiments.build import build_matcher, load_split
 from quadmatch.experiments.reading import Experiment
 from quadmatch.features.extractor import FeatureExtractor
 from quadmatch.features.precision import choose_precision
 from quadmatch.machine import count_cores
+from quadmatch.matcher import Matcher
 from quadmatch.models.checkpoints import load_into
 from quadmatch.models.load import load
 from quadmatch.models.runs import RECORD, Run, create_run, locked, read_run, settle_precision, take_over, write_run
@@ -105,9 +107,7 @@ def build_trainer(run: Run, say: Say = print, team: Team | None = None) -> Train
     """Everything that a run needs, with initial parameters; what its images give is computed or found."""
     experiment, team = run.experiment, team or Alone()
     matcher = build_matcher(experiment, run.precision)
-    if experiment.training.start is not None:
-        start = load(experiment.training.start, precision=run.precision)
-        load_into(matcher, start.state_dict(), experiment.training.start)
+    begin_with(matcher, experiment.training.start, run.precision)
     matcher.to(experiment.training.device)
     assert isinstance(matcher.features, FeatureExtractor)
     data, training = experiment.data, experiment.training
@@ -126,6 +126,20 @@ def build_trainer(run: Run, say: Say = print, team: Team | None = None) -> Train
     needed = experiment.training.validate_every > 0
     validation = load_split(experiment.data, experiment.data.validation) if needed else []
     return Trainer(experiment, matcher, sampler, validation, team)
+
+
+def begin_with(matcher: Matcher, starts: Sequence[str], precision: str) -> None:
+    """Give a matcher the parameters of a run or model, or the mean of those of several; none: it keeps its own.
+
+    The mean of networks that began alike and then learned different things often knows both (Wortsman et al., 2022).
+    """
+    mean: dict[str, Tensor] = {}
+    for start in starts:
+        load_into(matcher, load(start, precision=precision).state_dict(), start)
+        for name, value in matcher.state_dict().items():
+            mean[name] = mean.get(name, 0) + value.double() / len(starts)
+    if mean:
+        load_into(matcher, mean, "the mean of the parameters")
 
 
 def _say_nothing(line: str) -> None:

@@ -146,9 +146,8 @@ def contrastive(
     """Each node picks its partner among all nodes of the other graph, and is picked: mean over the true matches.
 
     `−log X_ij` of the assignment, plus `earlier` times the mean over all layers of `−½ (log p(j|i) + log p(i|j))`
-    with p the softmax of the layer's scores. `matchability` is the weight of the cross-entropy of what nodes
-    say about having a partner, where a head lets them. `names` is the weight of what `_judge_names` says of nodes
-    before they know of the other graph: then each is told apart from all nodes of the batch, not of its pair alone.
+    with p the softmax of the layer's scores. `matchability` and `names` are weights of what nodes say about having
+    a partner, where a head lets them, and of how well they are told from all nodes of the batch (`_judge_names`).
     """
 
     def pick(scores: Tensor, pair: GraphPair) -> Tensor:
@@ -172,21 +171,16 @@ def contrastive(
 
 
 def _judge_names(alone: tuple[Tensor, Tensor], names: tuple[Tensor, Tensor], pair: GraphPair) -> Tensor:
-    """Cross-entropy of picking nodes of the same name among all sources or targets of the batch.
+    """Cross-entropy of picking namesakes among all targets or sources of the batch (Lin et al., COMMON, ICCV 2023).
 
-    As COMMON (Lin et al., ICCV 2023) takes its negatives from the whole batch. Mean over a node's namesakes of
-    `−log p`, then over the nodes that have any: of the sources among all targets, and of the targets among all sources.
+    Before a node knows of the other graph. Mean over its namesakes of `−log p`, then over the nodes that have any.
     """
-    masks = pair.source.mask, pair.target.mask
-    (rows, columns), (left, right) = ([one[mask] for one, mask in zip(sides, masks)] for sides in (alone, names))
+    inside = [(one[graph.mask], own[graph.mask]) for one, own, graph in zip(alone, names, (pair.source, pair.target))]
+    (rows, left), (columns, right) = inside
     same = ((left[:, None] == right) & (left >= 0)[:, None]).to(rows.dtype)
     scores = rows @ columns.mT
-    total = scores.new_zeros(())
-    for dim in (0, 1):
-        found = same.sum(dim)
-        lost = -(scores.log_softmax(dim) * same).sum(dim) / found.clamp(min=1)
-        total = total + 0.5 * lost.sum() / (found > 0).sum().clamp(min=1)
-    return total
+    lost = [(scores.log_softmax(dim) * same).sum(dim) / same.sum(dim).clamp(min=1) for dim in (0, 1)]
+    return -0.5 * torch.stack([one.sum() / same.any(dim).sum().clamp(min=1) for dim, one in enumerate(lost)]).sum()
 
 
 def _judge_matchable(matchable: tuple[Tensor, Tensor], pair: GraphPair) -> Tensor:

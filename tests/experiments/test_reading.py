@@ -116,6 +116,7 @@ def test_changes_are_typed(tmp_path) -> None:
         ("data.name.first=2", "'name' is a value"),
         (f"training.steps={10**400}", "training.steps: Input should be less than or equal to 1000000000, got 1000"),
         (f"training.classes={10**400}", "training.classes: Input should be less than or equal to 1000000000"),
+        ("training.steps=0", "training: no steps and no start make no network"),
         (f"training.seed=-{10**400}", "training.seed: Input should be greater than or equal to 0, got -1000"),
         (f"head.options.width={DEEP}", "--set 'head.options.width=[[[["),
         (f"head.options.width={'[' * 200}{']' * 200}", "head.options.width: Input should be a valid integer, got [["),
@@ -182,7 +183,7 @@ def test_options_of_another_method_or_loss_are_not_taken_over(tmp_path) -> None:
 
 
 def test_errors_name_the_file_in_which_the_key_stands(tmp_path) -> None:
-    base = TOML + "options = { wdth = 8 }\n[training]\nsteps = 0\nseed = -1\n"
+    base = TOML + "options = { wdth = 8 }\n[training]\nsteps = -1\nseed = -1\n"
     path = write_base(tmp_path, 'base = "common.toml"\n[training]\nseed = -2\nsteepness = 3\n', base)
     with pytest.raises(ExperimentError) as caught:
         read_experiment(path)

@@ -223,7 +223,7 @@ def test_every_run_has_a_folder_of_its_own_that_file_systems_take(quick) -> None
     tables = [item for item in ITEMS.values() if isinstance(item, Table)]
     trained = [row for table in tables for row in table.rows.values() if row.experiment]
     named: dict[str, set[str]] = {}
-    for row in [*trained, *(start for row in trained for start in row.start)]:
+    for row in [*trained, *(start for one in trained for start in one.start)]:
         name = name_run(row, 0, settings)
         assert len(name.encode()) <= 200, name
         named.setdefault(name, set()).add(repr((row.experiment, row.changes, row.start)))

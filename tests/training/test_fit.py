@@ -171,7 +171,13 @@ def test_a_run_begins_with_the_mean_of_several(tiny, tmp_path, quiet) -> None:
     for seed, folder in enumerate(folders):
         fit(tiny_experiment(tiny, [f"training.seed={seed}"]), folder, say=quiet.append, board=False)
     both = json.dumps([str(folder) for folder in folders])
-    found = make_trainer(tiny, tmp_path / "third", f"training.start={both}").matcher.state_dict()
+    mean = tiny_experiment(tiny, [f"training.start={both}", "training.steps=0", "training.average_decay=0.9"])
+    progress = fit(mean, tmp_path / "third", say=quiet.append, board=False)
+    assert progress.finished
+    assert progress.step == 0
+    assert progress.best is not None
+    assert fit(mean, tmp_path / "third", again=True, say=quiet.append, board=False).finished
+    found = load(tmp_path / "third").state_dict()
     one, other = (load_parameters(folder) for folder in folders)
     assert any(not torch.equal(one[name], other[name]) for name in one)
     assert all(torch.allclose(found[name], (one[name] + other[name]) / 2, atol=1e-7) for name in one)

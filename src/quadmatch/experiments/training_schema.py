@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
+from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
 
 from quadmatch.experiments.schema import LARGEST, Count, Section, Text
 
@@ -39,8 +39,8 @@ class TrainingSection(Section):
     """Seed of the initial parameters, the batches and dropout."""
     start: Annotated[tuple[Text, ...], BeforeValidator(_list_names)] = ()
     """A run folder or a shipped model whose parameters training begins with; of several the mean of theirs."""
-    steps: Count = 1000
-    """Batches in all; the schedule of the learning rates extends over so many."""
+    steps: Amount = 1000
+    """Batches in all; the schedule of the learning rates extends over so many. 0: nothing but what `start` gives."""
     stop: Count | None = None
     """Step at which training ends, where that is before the last; a resumed run may set another."""
     classes: Count = 8
@@ -109,3 +109,9 @@ class TrainingSection(Section):
     """Where the network is trained, as torch names it."""
     threads: Count | None = None
     """Processor threads; the number of physical cores if left out."""
+
+    @model_validator(mode="after")
+    def _need_something(self) -> TrainingSection:
+        if self.steps == 0 and not self.start:
+            raise ValueError("no steps and no start make no network: give start, or more steps")
+        return self

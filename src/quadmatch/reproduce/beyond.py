@@ -12,7 +12,7 @@ LONGER = Row("qcattention_voc_longer", start=(Row(EXPERIMENT),))
 VIEWS = Row("qcattention_voc_views", start=(Row("qcattention_voc_outliers", start=(LONGER,)),))
 TRAINED = Row("qcattention_voc_mean", start=(VIEWS, Row("qcattention_voc_places", start=(VIEWS,))))
 """In six runs, each of which goes on where the one before ended; the third has points that match nothing, the fourth
-views of one object, the fifth points between keypoints; the sixth begins with the mean of the fourth and the fifth."""
+views of one object, the fifth points between keypoints; the sixth is the mean of the fourth and the fifth."""
 SHIPPED = Row(model="qcattention-voc")
 
 ACCURACY = replace(

@@ -57,7 +57,7 @@ def read_row(row: Row, seed: int, settings: Settings) -> Experiment:
     changes = [*row.changes, *settings.changes, f"training.seed={seed}"]
     if settings.quick:
         steps = read_experiment(row.experiment, changes).training.steps
-        changes.append(f"training.steps={max(1, steps // QUICK_STEPS)}")
+        changes.append(f"training.steps={min(steps, max(1, steps // QUICK_STEPS))}")
     if row.start:
         starts = [find_run(start, seed, settings).as_posix() for start in row.start]
         changes += [f"training.seed={seed + row.count_starts()}", f"training.start={json.dumps(starts)}"]

@@ -49,13 +49,14 @@ def train(trainer: Trainer, run: Run, say: Say, board: bool) -> Progress:
     with TrainingLog(run.folder, progress.step, _find_end(training), say, board) if leads else nullcontext() as log:
         started, saved = perf_counter() - progress.seconds, perf_counter()
         while not progress.finished:
-            began = perf_counter()
-            values = trainer.take_step(progress.step)
-            values["images_per_second"] = values.pop("objects") / (perf_counter() - began)
-            progress.step += 1
-            progress.seconds = perf_counter() - started
-            if log is not None:
-                _write_step(log, progress, values, training)
+            if progress.step < _find_end(training):  # Else none was asked for.
+                began = perf_counter()
+                values = trainer.take_step(progress.step)
+                values["images_per_second"] = values.pop("objects") / (perf_counter() - began)
+                progress.step += 1
+                progress.seconds = perf_counter() - started
+                if log is not None:
+                    _write_step(log, progress, values, training)
             _measure(trainer, progress, log)
             progress.seconds = perf_counter() - started
             if leads and _is_due(progress, training, perf_counter() - saved):

@@ -137,7 +137,7 @@ def test_errors_name_file_and_key(change: str, expected: str) -> None:
 
 def test_every_problem_is_reported_at_once() -> None:
     with pytest.raises(ExperimentError) as caught:
-        check_experiment({"data": {"nam": "willow"}, "training": {"steps": 0}}, "mine.toml")
+        check_experiment({"data": {"nam": "willow"}, "training": {"steps": -1}}, "mine.toml")
     lines = str(caught.value).splitlines()
     assert [line.split(":")[1].strip() for line in lines] == ["data.name", "data.nam", "head", "training.steps"]
 

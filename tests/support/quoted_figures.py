@@ -239,6 +239,10 @@ SEEN = {
     "cars": "Willow's cars and motorbikes",
     "cars, 10 outliers": "with ten outliers",
 }
+PLACES = {key: SEEN[key] for key in ("corner 60°", "voc", "voc, 10 outliers", "cars", "cars, 10 outliers")} | {
+    "dense cars": "dense",
+    "dense cars, 10 outliers": "with ten outliers",
+}
 
 
 def draw_views() -> str:
@@ -251,6 +255,26 @@ def draw_views() -> str:
     }
     lines = [[name, *(f"{row[key]:.1f}" for key in SEEN)] for name, row in rows.items()]
     return draw(["% right, no test pictures", *SEEN.values()], *lines)
+
+
+def draw_places() -> str:
+    """The strongest head with more places in training, and the mean of networks, on the same pairs."""
+    found = read("results/places-training")["rows"]
+    lines = [[name, *(f"{row[key]:.1f}" for key in PLACES)] for name, row in found.items()]
+    return draw(["% right, no test pictures", *PLACES.values()], *lines)
+
+
+def draw_together() -> str:
+    """Each network alone and with a mirror, and all of them together, on the same pairs."""
+    plain, hard = (read(f"results/{name}")["rows"] for name in ("together", "together-outliers"))
+    lines = [[tell_way(name), f"{row['accuracy']:.1f}", f"{hard[name]['accuracy']:.1f}"] for name, row in plain.items()]
+    return draw(["Pascal VOC, validation, 100 pairs a class", "accuracy", "with ten outliers anywhere"], *lines)
+
+
+def tell_way(name: str) -> str:
+    """How a row of `benchmarks/together.py` is told in a table."""
+    model, comma, rest = name.partition(",")
+    return f"`{model.partition('-seed')[0]}`{comma}{rest}" if model != "all" else f"all of them{comma}{rest}"
 
 
 def draw_models_anew() -> str:
@@ -419,7 +443,7 @@ SCENES = {
 }
 
 
-PHOTOGRAPHS = "benchmarks/results/2026-11-18T180300"
+PHOTOGRAPHS = "benchmarks/results/2026-11-19T060416"
 """Of `bench images --only photographs`. Whoever records anew changes this, and tests say what the pages must say."""
 
 

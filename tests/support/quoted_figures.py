@@ -239,7 +239,9 @@ SEEN = {
     "cars": "Willow's cars and motorbikes",
     "cars, 10 outliers": "with ten outliers",
 }
-PLACES = {key: SEEN[key] for key in ("corner 60°", "voc", "voc, 10 outliers", "cars", "cars, 10 outliers")} | {
+PLACES = {
+    "corner 60°": "corner turned by 60°",
+    **{key: SEEN[key] for key in ("voc", "voc, 10 outliers", "cars", "cars, 10 outliers")},
     "dense cars": "dense",
     "dense cars, 10 outliers": "with ten outliers",
 }

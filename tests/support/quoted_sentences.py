@@ -172,7 +172,7 @@ def draw_strongest() -> str:
     return f"It has {ours:.1f} on Pascal VOC's *validation* split, where the compact qc-DGM₂ has {before:.1f}."
 
 
-INFERENCE = "2026-11-18T091347"
+INFERENCE = "2026-11-19T062801"
 
 
 def draw_inference() -> str:

@@ -231,6 +231,19 @@ def test_half_of_the_steps_have_points_that_match_nothing(tiny) -> None:
     assert (places == PLACES * 4).all()  # More than a step has: which ones, changes from step to step.
 
 
+def test_another_seed_has_other_places_for_points_that_match_nothing(tiny) -> None:
+    def place(seed: int) -> list[list[float]]:
+        experiment = tiny_experiment(tiny, ["training.outliers=4", f"training.seed={seed}"])
+        run = create_run(tiny / f"places{seed}{len(list(tiny.glob('places*')))}", experiment, "float32,contiguous,1", 1)
+        table = build_trainer(run, lambda line: None).sampler.table
+        return table.points[table.identity == ALONE].tolist()
+
+    first, again, other = place(0), place(0), place(1)
+    assert first == again
+    assert len(first) == len(other)
+    assert not {tuple(one) for one in first} & {tuple(one) for one in other}
+
+
 def test_some_steps_see_views_of_one_object(tiny) -> None:
     changes = ["training.views=0.5", "training.view_objects=30", "training.classes=2", "training.objects=2"]
     changes += ["training.outliers=2", "training.unfiltered=0.5", "training.strangers=1"]

@@ -52,7 +52,7 @@ class TrainingSection(Section):
     strangers: Amount = 0
     """Pairs of objects of different categories, which have nothing in common, in each of those steps."""
     outliers: Amount = 0
-    """Points anywhere in the crop that match nothing: at most so many in each object, in half of the steps."""
+    """At most so many points anywhere in each crop that match nothing, in half of the steps; the seed says where."""
     views: Share = 0.0
     """Share of the steps that match warped views of one object with each other, in place of different objects."""
     view_objects: Count = 1000

@@ -89,7 +89,8 @@ def extend_objects(annotations: list[Annotation], training: TrainingSection, siz
     shown = [*shown, *make_copies(shown, training.copies, training.copy_strength, size)]
     if training.outliers:
         count = PLACES * training.outliers
-        shown, seen = (add_outliers(one, count, "uniform", size=size) for one in (shown, seen))
+        # A run with another seed has other places: one that goes on from it cannot know them by heart.
+        shown, seen = (add_outliers(one, count, "uniform", seed=training.seed, size=size) for one in (shown, seen))
     return [*(add_between(shown) if training.between else shown), *seen]
 
 

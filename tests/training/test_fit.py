@@ -171,7 +171,8 @@ def test_a_run_begins_with_the_mean_of_several(tiny, tmp_path, quiet) -> None:
     for seed, folder in enumerate(folders):
         fit(tiny_experiment(tiny, [f"training.seed={seed}"]), folder, say=quiet.append, board=False)
     both = json.dumps([str(folder) for folder in folders])
-    mean = tiny_experiment(tiny, [f"training.start={both}", "training.steps=0", "training.average_decay=0.9"])
+    changes = [f"training.start={both}", "training.steps=0", "training.average_decay=0.9", "training.validate_every=5"]
+    mean = tiny_experiment(tiny, changes)
     progress = fit(mean, tmp_path / "third", say=quiet.append, board=False)
     assert progress.finished
     assert progress.step == 0

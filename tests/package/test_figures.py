@@ -58,7 +58,7 @@ TABLES = {
         partial(draw_throughput, "2026-11-18T022802"),
         draw_iterations,
         draw_gains_with_outliers,
-        partial(draw_methods, "voc-reduced", "Pascal VOC, validation, 150 steps, one seed, accuracy"),
+        partial(draw_methods, "voc-reduced", "Pascal VOC, validation, 150 steps, three seeds, accuracy"),
         partial(draw_methods, "voc-finalists", "Pascal VOC, validation, 1,500 steps, one seed, accuracy"),
         partial(draw_methods, "ablation", "qc-DGM₁ on Pascal VOC, validation, 150 steps, accuracy"),
         partial(draw_compared, "ablation"),

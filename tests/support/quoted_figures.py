@@ -328,6 +328,18 @@ def draw_unseen() -> str:
     )
 
 
+def draw_left_out() -> str:
+    """Categories that were left out five at a time, under changes of the training."""
+    rows = read("results/unseen-tried")["rows"]
+    lines = []
+    for name, row in rows.items():
+        against = next(iter(row.get("against", {}).values()), None)
+        beside = [""] * 4 if against is None else list_comparison(against)
+        lines.append([name, f"{row['mean']:.1f}", *beside])
+    heading = ["Pascal VOC, validation, categories never seen", "accuracy", "gain", "95 %", "p"]
+    return draw([*heading, "classes gained"], *lines)
+
+
 def draw_losses() -> str:
     """One network trained with three losses: the validation split beside the last batches."""
     runs = read("results/losses")["runs"]
@@ -337,16 +349,19 @@ def draw_losses() -> str:
     return draw(["qc-DGM₁ on Pascal VOC, 300 steps", "last batches", "validation", "largest gradient"], *lines)
 
 
+def list_comparison(one: Mapping[str, Any]) -> list[str]:
+    """A gain, its interval, the chance of it, and in how many classes there is one."""
+    chance = f"{one['p']:.3f}" if one["p"] >= 0.001 else "< 0.001"
+    span = f"{one['low']:+.1f} to {one['high']:+.1f}"
+    return [f"{one['gain']:+.1f}", span, chance, f"{one['better']} of {one['classes']}"]
+
+
 def draw_compared(*records: str) -> str:
     """Rows with the constraint against those without on the same pairs."""
     lines = []
     for record in records:
         for name, one in read(f"results/{record}")["compared"].items():
-            chance = f"{one['p']:.3f}" if one["p"] >= 0.001 else "< 0.001"
-            span = f"{one['low']:+.1f} to {one['high']:+.1f}"
-            lines.append(
-                [f"{record}: {name}", f"{one['gain']:+.1f}", span, chance, f"{one['better']} of {one['classes']}"]
-            )
+            lines.append([f"{record}: {name}", *list_comparison(one)])
     return draw(["on the same pairs", "gain", "95 %", "p", "classes gained"], *lines)
 
 

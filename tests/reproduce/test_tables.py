@@ -32,6 +32,7 @@ from quadmatch.models.load import list_models
 from quadmatch.models.runs import read_run
 from quadmatch.reproduce import ITEMS, reuse
 from quadmatch.reproduce.items import Figure, Output, Row, Settings, Table
+from quadmatch.reproduce.making import name_files
 from quadmatch.reproduce.merging import keep_rows
 from quadmatch.reproduce.reuse import evaluate_once, hash_model, name_run, train
 from quadmatch.reproduce.tables import RowResult, list_lines, make_table, read_published, reproduce_row, summarise
@@ -430,3 +431,19 @@ def test_comparisons_stay_with_the_rows_that_stay() -> None:
     merged = keep_rows(make("new name", "a", compared=("new name against a",)), known, ["new name", "a", "b", "c"])
     assert list(merged["rows"]) == ["new name", "a", "b", "c"]
     assert merged["compared"].keys() == {"b against c", "new name against a"}
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "quick", "stem"),
+    [
+        ("willow", None, False, "willow"),
+        ("willow", "test", False, "willow"),
+        ("willow", "validation", False, "willow-validation"),
+        ("voc-reduced", "validation", True, "voc-reduced-quick"),
+        ("outliers", "validation", True, "outliers-validation-quick"),
+    ],
+)
+def test_figures_of_another_split_do_not_take_the_place_of_a_record(
+    tmp_path: Path, name: str, split: str | None, quick: bool, stem: str
+) -> None:
+    assert name_files(name, ITEMS[name], Settings(tmp_path, split=split, quick=quick)) == stem

@@ -42,13 +42,19 @@ def reproduce_all(settings: Settings) -> Iterator[tuple[str, Output | Exception]
 def reproduce_item(name: str, item: Table | Figure, settings: Settings) -> Output:
     """Make the table or figure, and write its files into the settings' folder."""
     check_folder(settings.out)
-    stem = f"{name}-quick" if settings.quick else name
+    stem = name_files(name, item, settings)
     if isinstance(item, Figure):
         output = item.make(replace(settings, rows=item.rows))
     else:
         output, stem = _make_rows(item, list(ITEMS[name].rows), stem, settings)
     write_output(stem, output, settings.out)
     return output
+
+
+def name_files(name: str, item: Table | Figure, settings: Settings) -> str:
+    """What its files are called: figures of another split than its own do not take the place of its record."""
+    other = settings.split if settings.split != getattr(item, "split", None) else None
+    return "-".join([name, *([other] if other else []), *(["quick"] if settings.quick else [])])
 
 
 def _make_rows(table: Table, order: Sequence[str], stem: str, settings: Settings) -> tuple[Output, str]:

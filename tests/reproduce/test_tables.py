@@ -33,7 +33,7 @@ from quadmatch.models.runs import read_run
 from quadmatch.reproduce import ITEMS, reuse
 from quadmatch.reproduce.items import Figure, Output, Row, Settings, Table
 from quadmatch.reproduce.making import name_files
-from quadmatch.reproduce.merging import keep_rows
+from quadmatch.reproduce.merging import are_alike, keep_rows
 from quadmatch.reproduce.reuse import evaluate_once, hash_model, name_run, train
 from quadmatch.reproduce.tables import RowResult, list_lines, make_table, read_published, reproduce_row, summarise
 from quadmatch.training.fit import fit
@@ -447,3 +447,11 @@ def test_figures_of_another_split_do_not_take_the_place_of_a_record(
     tmp_path: Path, name: str, split: str | None, quick: bool, stem: str
 ) -> None:
     assert name_files(name, ITEMS[name], Settings(tmp_path, split=split, quick=quick)) == stem
+
+
+def test_a_record_of_before_metrics_were_written_is_one_of_accuracy() -> None:
+    rows = {"rows": {"DGM": {"seeds": [{"pairs_hash": "a", "training_seed": 0}]}}}
+    made = {**rows, "metric": "accuracy", "changes": []}
+    assert are_alike(made, rows)
+    assert not are_alike({**made, "metric": "f1"}, rows)
+    assert not are_alike({**made, "changes": ["training.steps=5"]}, rows)

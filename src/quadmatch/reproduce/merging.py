@@ -31,7 +31,8 @@ def are_alike(made: Record, known: Record) -> bool:
     """Whether rows of both can stand in one table: the same pairs, as many seeds, experiments changed alike."""
     ours, theirs = _list_pairs(made), _list_pairs(known)
     seeds = _count_seeds(made) | _count_seeds(known)
-    alike = made["metric"] == known["metric"] and made["changes"] == known.get("changes", [])
+    # Records of before said nothing of either: all of them are accuracies, of experiments as they are.
+    alike = made["metric"] == known.get("metric", "accuracy") and made["changes"] == known.get("changes", [])
     return alike and len(seeds) < 2 and (ours <= theirs or theirs <= ours)
 
 

@@ -156,14 +156,6 @@ def draw_rows(rows: Mapping[str, dict[str, Any]], title: str) -> str:
     return draw([title, "here", "the paper", "difference"], *lines)
 
 
-def draw_full() -> str:
-    """Networks that were trained in full on Pascal VOC, from two records with the same pairs."""
-    records = [read(f"results/voc-validation{words}") for words in ("", "-others")]
-    assert len({seed["pairs_hash"] for one in records for row in one["rows"].values() for seed in row["seeds"]}) == 1
-    rows = records[0]["rows"] | records[1]["rows"]
-    return draw_rows(rows, "Pascal VOC, validation, trained in full, one seed, accuracy")
-
-
 def draw_willow() -> str:
     """Willow with all image features and with half of them left out in training, beside the paper's."""
     plain, thinned = (read(f"results/{record}")["rows"] for record in ("willow-plain", "willow"))

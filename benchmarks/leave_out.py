@@ -5,8 +5,9 @@
 
 `reproduce beyond-unseen` leaves out one category at a time, in twenty trainings. Here five are left out at a time, so
 that four trainings tell of all twenty: the network of each is tested on the five that it never saw. The first row is
-the budget of `beyond-unseen`; every `--row` is a name and what it changes of that. On the same pairs, each row is set
-against the first. Runs stay in `--runs`, and those that are there are used again.
+the budget of `beyond-unseen`, with outliers and without mirrored pictures, as in its record; every `--row` is a name
+and what it changes of that. On the same pairs, each row is set against the first. Runs stay in `--runs`, and those
+that are there are used again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Features: the three levels against each other and against dense maps, and the store in between."""
+"""Features: the levels against each other and against dense maps, and the store in between."""
 
 import numpy as np
 import pytest
@@ -36,17 +36,19 @@ def test_local_equals_dense_at_the_centres_of_cells(state, maps, scene):
         torch.testing.assert_close(getattr(features, part), expected, atol=2e-3, rtol=0)  # Kept in float16.
 
 
-def test_frozen_and_full_agree_and_local_is_near(state, scene):
+def test_frozen_late_and_full_agree_and_local_is_near(state, scene):
     features = {level: build(level, state).compute(*scene) for level in EXTRACTORS}
     for level, other in features.items():
         assert other.local.shape == other.edge.shape == (3, 7, 512)
         assert not other.local[1].any()  # Zero on padding.
         assert not other.edge[0, 4:].any()
         torch.testing.assert_close(other.whole.norm(dim=-1), torch.ones(3), atol=1e-3, rtol=0)
-        assert other.local.requires_grad == (level != "frozen")
-    frozen, local, full = (features[level] for level in ("frozen", "local", "full"))
+        assert other.local.requires_grad == (level in ("local", "full"))
+        assert other.edge.requires_grad == (level != "frozen")
+    frozen, local, late, full = (features[level] for level in ("frozen", "local", "late", "full"))
     for part in ("local", "edge", "whole"):
-        torch.testing.assert_close(getattr(frozen, part), getattr(full, part), atol=2e-3, rtol=0)
+        for dense in (late, full):
+            torch.testing.assert_close(getattr(frozen, part), getattr(dense, part), atol=2e-3, rtol=0)
         similar = torch.cosine_similarity(getattr(frozen, part), getattr(local, part), dim=-1)
         assert similar[similar > 0].min() > 0.8
 
@@ -63,7 +65,7 @@ def test_batch_mates_change_nothing(level, state, scene):
             torch.testing.assert_close(getattr(alone, part), expected, atol=2e-3, rtol=0)
 
 
-@pytest.mark.parametrize("level", ["local", "full"])
+@pytest.mark.parametrize("level", ["local", "late", "full"])
 def test_gradient_reaches_every_weight_and_only_changes_are_saved(level, state, scene):
     extractor = build(level, state)
     assert extractor.trained_state() == {}
@@ -71,18 +73,28 @@ def test_gradient_reaches_every_weight_and_only_changes_are_saved(level, state, 
     (features.local.sum() + features.edge.sum()).backward()
     assert all(parameter.grad.abs().sum() > 0 for parameter in extractor.parameters())
     with torch.no_grad():
-        extractor.network.get_submodule("features.19").bias.add_(1)
+        extractor.network.get_submodule("features.24").bias.add_(1)
     saved = extractor.trained_state()
-    assert list(saved) == ["features.19.bias"]
+    assert list(saved) == ["features.24.bias"]
     other = build(level, state)
     other.load_trained(saved)
-    torch.testing.assert_close(other.compute(*scene).local, extractor.compute(*scene).local)
+    torch.testing.assert_close(other.compute(*scene).edge, extractor.compute(*scene).edge)
+    assert not torch.allclose(other.compute(*scene).edge, features.edge, atol=1e-2)
     other.load_trained({})
     assert other.trained_state() == {}
     with pytest.raises(ValueError, match=r"features\.99\.bias"):
         other.load_trained({"features.99.bias": torch.zeros(1)})
-    with pytest.raises(ValueError, match=r"features\.19\.bias.*\(3,\)"):
-        other.load_trained({"features.19.bias": torch.zeros(3)})
+    with pytest.raises(ValueError, match=r"features\.24\.bias.*\(3,\)"):
+        other.load_trained({"features.24.bias": torch.zeros(3)})
+
+
+def test_the_last_block_reads_four_layers_as_the_frozen_network_does(state, scene):
+    layers = ("relu5_1", "relu3_3", "relu4_2", "relu5_3")
+    frozen, late = (build(level, state, layers=layers).compute(*scene) for level in ("frozen", "late"))
+    assert list(late.maps) == list(layers)
+    for layer in layers:
+        torch.testing.assert_close(late.maps[layer], frozen.maps[layer], atol=2e-3, rtol=0)
+        assert late.maps[layer].requires_grad == layer.startswith("relu5")
 
 
 def test_nothing_of_the_frozen_network_is_trained_or_saved(state):
@@ -111,7 +123,7 @@ def test_store_keys_follow_what_is_kept(state):
     other = state | {"features.0.bias": state["features.0.bias"] + 1}
     keys |= {build("local", other).key, build_extractor("local", weights=state, precision="bfloat16", size=SIZE).key}
     keys |= {build_extractor("local", weights=state, precision="float32", size=SIZE + 16).key}
-    assert len(keys) == 6
+    assert len(keys) == 7
     assert build("full", state).key == build("full", other).key  # Pixels do not depend on weights.
     trained = build("local", state)
     trained.load_trained({"features.19.bias": torch.ones(512)})
@@ -181,7 +193,7 @@ def test_entry_name_follows_content(tmp_path):
 def test_misuse_is_named(state):
     with pytest.raises(ValueError, match="multiple of 16"):
         build_extractor("frozen", weights=state, precision="float32", size=100)
-    with pytest.raises(ValueError, match="frozen, local, full"):
+    with pytest.raises(ValueError, match="frozen, local, late, full"):
         build_extractor("half", weights=state)
     with pytest.raises(ValueError, match="points"):
         build("frozen", state).compute(torch.zeros(2, SIZE, SIZE, 3, dtype=torch.uint8), [torch.zeros(1, 2)])

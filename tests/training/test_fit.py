@@ -166,6 +166,23 @@ def test_a_run_begins_where_another_ended(tiny, tmp_path, quiet) -> None:
         make_trainer(tiny, tmp_path / "third", f"training.start={tmp_path / 'first'}", "head.options.width=4")
 
 
+def test_what_began_on_frozen_features_trains_its_last_convolutions(tiny, tmp_path, quiet) -> None:
+    fit(tiny_experiment(tiny, ["features.level=frozen"]), tmp_path / "first", say=quiet.append, board=False)
+    later = [f"training.start={tmp_path / 'first'}", "features.level=late", "training.backbone_learning_rate=1e-3"]
+    trainer = make_trainer(tiny, tmp_path / "second", *later)
+    head, begun = load_parameters(tmp_path / "first"), trainer.matcher.state_dict()
+    assert all(torch.equal(begun[name], value) for name, value in head.items())
+    convolutions = {name for name in begun if name not in head}
+    assert convolutions == {f"features.network.features.24.{kind}" for kind in ("weight", "bias")}
+    assert trainer.matcher.features.trained_state() == {}  # They begin with the initial weights.
+    fit(tiny_experiment(tiny, later), tmp_path / "second", say=quiet.append, board=False, again=True)
+    trained = load(tmp_path / "second").features.trained_state()
+    assert set(trained) == {"features.24.weight", "features.24.bias"}
+    # The other way round there is no place for them.
+    with pytest.raises(ValueError, match=r"does not fit the model: features\.network\.features\.24.* is unknown"):
+        make_trainer(tiny, tmp_path / "third", f"training.start={tmp_path / 'second'}", "features.level=frozen")
+
+
 def test_a_run_begins_with_the_mean_of_several(tiny, tmp_path, quiet) -> None:
     folders = [tmp_path / name for name in ("first", "second")]
     for seed, folder in enumerate(folders):

@@ -83,7 +83,12 @@ def test_killed_at_random_moments(tiny, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [["features.level=local", "training.optimiser=adam"], ["features.level=full", "training.optimiser=sgd"]]
+    "changes",
+    [
+        ["features.level=local", "training.optimiser=adam"],
+        ["features.level=late", "training.optimiser=adamw"],
+        ["features.level=full", "training.optimiser=sgd"],
+    ],
 )
 def test_interrupted_at_every_level(tiny, tmp_path, monkeypatch, changes: list[str]) -> None:
     experiment = tiny_experiment(

@@ -106,8 +106,8 @@ class DataSection(Section):
 class FeaturesSection(Section):
     """What is read from the images, and which part of it is trained."""
 
-    level: Literal["frozen", "local", "full"] = "local"
-    """Nothing trained; the last convolutions trained at the keypoints alone; the whole network trained."""
+    level: Literal["frozen", "local", "late", "full"] = "local"
+    """Nothing trained; the last convolutions at the keypoints alone; the last three; the whole network."""
     trunk: Literal["vgg16", "vgg16_bn"] = "vgg16"
     """The network; with batch normalisation only from a weights file."""
     weights: Place | None = None
@@ -115,7 +115,7 @@ class FeaturesSection(Section):
     cache: Place | None = None
     """Folder in which activations of the frozen part are kept; the usual one if left out."""
     layers: tuple[Layer, ...] | None = None
-    """Layers that are read at the keypoints, at level `frozen`; relu4_2 and relu5_1 if left out."""
+    """Layers that are read at the keypoints, at levels `frozen` and `late`; relu4_2 and relu5_1 if left out."""
     precision: str = "auto"
     """Number format of the convolutions, as in `bfloat16,channels_last,2`; measured if `auto`."""
 

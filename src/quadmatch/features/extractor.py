@@ -21,7 +21,7 @@ from quadmatch.features.vgg import Layer
 from quadmatch.features.weight_files import hash_state
 from quadmatch.matching import Features
 
-Level = Literal["frozen", "local", "full"]
+Level = Literal["frozen", "local", "late", "full"]
 
 
 class FeatureExtractor(nn.Module):

@@ -42,13 +42,25 @@ def pad_points(points: Sequence[Float[Tensor, "_ 2"]], device: torch.device) -> 
     return padded if padded.shape[1] else padded.new_zeros(len(points), 1, 2)
 
 
-def split_entries(rows: Mapping[str, Tensor], whole: Float[Tensor, "B C"], points: Sequence[Tensor]) -> list[Entry]:
-    """One entry an object: its own keypoints of each tensor in `rows`, [B, K, …], and its `whole`."""
-    arrays = {part: _shrink(values) for part, values in rows.items()} | {"whole": _shrink(whole)}
+def split_entries(
+    rows: Mapping[str, Tensor], once: Mapping[str, Tensor], points: Sequence[Tensor], *, places: bool = False
+) -> list[Entry]:
+    """One entry an object: its own keypoints of each tensor in `rows`, [B, K, …], and its part of each in `once`.
+
+    With `places` an entry also says where its keypoints are.
+    """
+    many, single = ({part: _shrink(values) for part, values in one.items()} for one in (rows, once))
     return [
-        {part: values[index] if part == "whole" else values[index, : len(own)] for part, values in arrays.items()}
+        {part: values[index, : len(own)] for part, values in many.items()}
+        | {part: values[index] for part, values in single.items()}
+        | ({"points": list_points(own)} if places else {})
         for index, own in enumerate(points)
     ]
+
+
+def list_points(points: Float[Tensor, "K 2"]) -> np.ndarray:
+    """Keypoints as an entry has them."""
+    return points.cpu().numpy().astype(np.float32)
 
 
 def join_entries(

@@ -23,6 +23,7 @@ from quadmatch.models.load import load
 from quadmatch.models.runs import RECORD, Run, create_run, locked, read_run, settle_precision, take_over, write_run
 from quadmatch.training.log import Say
 from quadmatch.training.loop import Progress, train
+from quadmatch.training.optimisation import BACKBONE
 from quadmatch.training.sampling import build_sampler, extend_objects
 from quadmatch.training.team import Alone, Team, TeamError, share
 from quadmatch.training.trainer import Trainer
@@ -132,10 +133,14 @@ def begin_with(matcher: Matcher, starts: Sequence[str], precision: str) -> None:
     """Give a matcher the parameters of a run or model, or the mean of those of several; none: it keeps its own.
 
     The mean of networks that began alike and then learned different things often knows both (Wortsman et al., 2022).
+    What starts on frozen features may train convolutions then: those begin with their initial weights.
     """
     mean: dict[str, Tensor] = {}
+    initial = {name: value.clone() for name, value in matcher.state_dict().items() if name.startswith(BACKBONE)}
     for start in starts:
-        load_into(matcher, load(start, precision=precision).state_dict(), start)
+        given = load(start, precision=precision).state_dict()
+        untrained = not any(name.startswith(BACKBONE) for name in given)
+        load_into(matcher, initial | given if untrained else given, start)
         for name, value in matcher.state_dict().items():
             mean[name] = mean.get(name, 0) + value.double() / len(starts)
     if mean:

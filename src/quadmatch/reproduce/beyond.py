@@ -46,17 +46,6 @@ ALL_KEYPOINTS = replace(
 )
 
 ALONE = Row("qcattention_willow")
-TUNED = replace(
-    ALONE,
-    changes=(
-        "training.start=qcattention-voc",
-        "training.steps=60",
-        "training.learning_rate=1e-4",
-        "training.average_decay=0.9",
-    ),
-)
-"""The shipped model, trained on with Willow's pictures."""
-
 WILLOW = replace(
     willow.TABLE,
     about="the strongest head here on Willow, trained on its 100 pictures alone, and after Pascal VOC",
@@ -65,9 +54,9 @@ WILLOW = replace(
         f"{NAME}, without local maps": replace(ALONE, local_maps=0.0),
         f"{NAME}, only used without": replace(ALONE, constraint=False),
         f"{NAME}, with references": replace(ALONE, references="trainval"),
-        f"{NAME} after VOC": TUNED,
-        f"{NAME} after VOC, without local maps": replace(TUNED, local_maps=0.0),
-        f"{NAME} after VOC, with references": replace(TUNED, references="trainval"),
+        f"{NAME} after VOC": willow.TUNED,
+        f"{NAME} after VOC, without local maps": replace(willow.TUNED, local_maps=0.0),
+        f"{NAME} after VOC, with references": replace(willow.TUNED, references="trainval"),
     },
     compared=(
         (NAME, f"{NAME}, without local maps"),
@@ -97,6 +86,7 @@ MORE = {
     "points between keypoints": Row(EXPERIMENT, changes=(*SHORT, "training.between=0.4")),
     "warped copies": Row(EXPERIMENT, changes=(*SHORT, "training.copies=0.25")),
     "keypoints moved against it": Row(EXPERIMENT, changes=(*SHORT, "training.adversary=4")),
+    "last convolutions trained": Row(EXPERIMENT, changes=(*SHORT, "features.level=late")),
     "begun on coordinates alone": Row(
         EXPERIMENT, changes=SHORT, start=(Row(EXPERIMENT, changes=(*SHORT, "head.options.erase=1.0")),)
     ),

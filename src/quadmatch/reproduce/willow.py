@@ -79,6 +79,19 @@ READINGS = replace(
     },
 )
 
+TUNED = Row(
+    "qcattention_willow",
+    changes=(
+        "training.start=qcattention-voc",
+        "training.steps=60",
+        "training.learning_rate=1e-4",
+        "training.average_decay=0.9",
+        "training.augmentation.articulation=0.5",
+    ),
+)
+"""The shipped qcattention-voc, trained on with Willow's pictures, in which parts of the objects turn."""
+STIFF = replace(TUNED, changes=(*TUNED.changes[:-1], "training.augmentation.articulation=0"))
+
 FOLDS = replace(
     TABLE,
     about="Willow's training pictures in four folds, by which settings are chosen",
@@ -90,6 +103,8 @@ FOLDS = replace(
         "qc-DGM2": Row("qcdgm2_willow"),
         "qc-attention": Row("qcattention_willow"),
         "qc-attention, without local maps": Row("qcattention_willow", local_maps=0.0),
+        "qc-attention after VOC": TUNED,
+        "qc-attention after VOC, no part turned": STIFF,
     },
 )
 

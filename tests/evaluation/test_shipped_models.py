@@ -56,6 +56,22 @@ def test_a_shipped_model_matches_photographs_as_it_did(name: str) -> None:
 
 
 @pytest.mark.slow
+def test_points_that_match_nothing_do_not_lead_the_default_astray() -> None:
+    """Ten of them in each picture, anywhere between the others; all points are forced to match."""
+    matcher, right, total = load(precision="float32,channels_last,1"), 0, 0
+    for number, pair in enumerate(list_photo_pairs(2, strength=2.0)):
+        rng = np.random.default_rng(number)
+        sides = [
+            np.concatenate([own, rng.uniform(own.min(0), own.max(0), (10, 2))])
+            for own in (pair.points_a, pair.points_b)
+        ]
+        found = matcher.match(pair.picture_a, sides[0], pair.picture_b, sides[1]).pairs
+        real = np.asarray(found)[np.asarray(found)[:, 0] < len(pair.truth)]
+        right, total = right + pair.count_right(real), total + len(pair.truth)
+    assert right > 0.85 * total
+
+
+@pytest.mark.slow
 def test_twelve_landmarks_are_found_among_many_detected_corners() -> None:
     """As `match --detect 60` finds them where one picture has points: most corners have no partner."""
     matcher, right, total = load(precision="float32,channels_last,1"), 0, 0

@@ -17,7 +17,7 @@ from quadmatch.solvers.linear.sinkhorn import sinkhorn
 
 NODES = 15
 """From so many nodes on local maps say something; fewer fit any map by chance."""
-LEAST = (-6.0, EVERYBODY)
+LEAST = (-4.0, EVERYBODY)
 """Of `sharpen`: where some nodes have no partner, and where nearly all have one."""
 NEAR = 40.0
 """Pixels of the crop by which places may differ where the second picture is taken to be much like the first."""

@@ -19,7 +19,7 @@ SHARE = 0.25
 SAME = (0.45, 0.8)
 """Mean likeness at which two pictures begin to be taken for views of one thing, whatever the head says, and are."""
 EVEN = 0.5
-"""Of the untrained assignment in one of the two that local maps go by; the other is the untrained one alone."""
+"""Of the untrained assignment in one of the three that local maps go by."""
 WEIGHT = 0.05
 """Of the quadratic term in decoding."""
 
@@ -56,8 +56,9 @@ class Consensus(nn.Module):
             torch.lerp(learned.release().assignment, plain.assignment, SHARE),
             common=find_in_common(learned, likeness),
         )
-        known = untrained, torch.lerp(learned.assignment, plain.assignment, EVEN)
-        return bend(pair, found, known, weight=WEIGHT)
+        even = torch.lerp(learned.assignment, plain.assignment, EVEN)
+        # Squared, nodes count more against their neighbours: where many points match nothing, neighbours know less.
+        return bend(pair, found, (untrained, even, even.square()), weight=WEIGHT)
 
 
 def discount(learned: Matching) -> Matching:

@@ -21,6 +21,7 @@ from quoted_figures import (
     draw_hardened,
     draw_iterations,
     draw_left_out,
+    draw_local_maps,
     draw_losses,
     draw_losses_tried,
     draw_methods,
@@ -51,7 +52,7 @@ TABLES = {
     "README.md": [draw_readme],
     "docs/reproducing.md": [draw_voc_test, draw_readings],
     "docs/learned.md": [draw_willow_constraint, draw_voc_constraint, draw_losses_tried],
-    "docs/models.md": [draw_photographs],
+    "docs/models.md": [draw_photographs, draw_local_maps],
     "docs/results.md": [
         draw_willow,
         partial(draw_compared, "willow-plain", "willow", "voc-reduced", "voc-finalists"),

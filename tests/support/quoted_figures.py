@@ -245,6 +245,15 @@ PLACES = {
     "dense cars": "dense",
     "dense cars, 10 outliers": "with ten outliers",
 }
+SCATTERED = {
+    "warps 1.5": "warps of strength 1.5",
+    "warps 2": "warps of strength 2",
+    "corner 40°": "corner turned by 40°",
+    "corner 60°": "corner turned by 60°",
+    "voc": "Pascal VOC",
+    "cars": "Willow's cars and motorbikes",
+    "dense cars": "the same, with points half-way between their keypoints",
+}
 
 
 def draw_views() -> str:
@@ -308,12 +317,25 @@ def draw_halves() -> str:
 
 
 def draw_articulated() -> str:
-    """The strongest head on Willow's folds, with a part of each graph turned in training and without."""
+    """The strongest head on Willow's folds, with parts of the objects turned in training and without."""
+    rows = {
+        "alone, 150 steps, no part turned": ("", "qc-attention"),
+        "alone, 300 steps, parts turned": ("-articulation", "qc-attention"),
+        "after Pascal VOC, 60 steps, no part turned": ("", "qc-attention after VOC, no part turned"),
+        "after Pascal VOC, 60 steps, parts turned": ("", "qc-attention after VOC"),
+    }
+    lines = [[name, find_mean(f"willow-folds{record}", row)] for name, (record, row) in rows.items()]
+    return draw(["Willow's training pictures, four folds", "accuracy"], *lines)
+
+
+def draw_local_maps() -> str:
+    """The default model before its local maps went by the square, and now, with points that match nothing."""
     lines = []
-    for name, record in (("150 steps, as it is", ""), ("300 steps, parts of graphs turned", "-articulation")):
-        rows = (f"qc-attention{way}" for way in ("", ", without local maps"))
-        lines.append([name, *(find_mean(f"willow-folds{record}", row) for row in rows)])
-    return draw(["Willow's training pictures, four folds", "with local maps", "without local maps"], *lines)
+    for name, title in SCATTERED.items():
+        before, now = (read(f"results/local-maps-{when}")["rows"]["as it is"] for when in ("before", "now"))
+        pairs = [f"{row[key]:.1f}" for key in (name, f"{name}, 10 outliers") for row in (before, now)]
+        lines.append([title, *pairs])
+    return draw(["% right, no test pictures", "before", "now", "ten outliers, before", "ten outliers, now"], *lines)
 
 
 def draw_unseen() -> str:
@@ -460,7 +482,7 @@ SCENES = {
 }
 
 
-PHOTOGRAPHS = "benchmarks/results/2026-11-19T060416"
+PHOTOGRAPHS = "benchmarks/results/2026-11-20T015313"
 """Of `bench images --only photographs`. Whoever records anew changes this, and tests say what the pages must say."""
 
 

@@ -79,6 +79,21 @@ def test_an_exported_model_is_the_run_in_half_the_bytes(run, models) -> None:
     assert again.construction == whole.construction
 
 
+def test_a_model_of_late_convolutions_stores_them_and_loads(tiny, models, tmp_path) -> None:
+    changes = [
+        "features.level=late",
+        "training.steps=3",
+        "training.backbone_learning_rate=1e-2",
+        "head.options.width=8",
+    ]
+    fit(tiny_experiment(tiny, changes), tmp_path / "run", say=lambda line: None, board=False)
+    export_model(tmp_path / "run", "late", models)
+    kept = {key for key in load_file(models / "late.safetensors") if key.startswith("features.")}
+    assert kept == {"features.features.24.weight", "features.features.24.bias"}
+    assert load("late").features.level == "late"
+    assert np.allclose(match(load("late")), match(load(tmp_path / "run")), atol=1e-2, rtol=0)
+
+
 @pytest.mark.parametrize("changes", [(), ("constraint=none",)])
 def test_frozen_features_are_not_stored_at_all(tiny, models, tmp_path, changes) -> None:
     experiment = tiny_experiment(tiny, ["training.steps=1", *changes])

@@ -100,7 +100,8 @@ def main() -> None:
         matcher.decoding = decoding
     if options.out:
         command = f"python benchmarks/choose_default.py --model {options.model} --pairs {options.pairs}"
-        write_json(options.out, {"command": command, "seed": 0, **describe_origin(), "rows": rows})
+        command += f" --draws {options.draws}" + (" --only" if options.only else "")
+        write_json(options.out, {**describe_origin(), "command": command, "seed": 0, "rows": rows})
 
 
 @torch.no_grad()

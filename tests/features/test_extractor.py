@@ -88,8 +88,8 @@ def test_gradient_reaches_every_weight_and_only_changes_are_saved(level, state, 
         other.load_trained({"features.24.bias": torch.zeros(3)})
 
 
-def test_the_last_block_reads_four_layers_as_the_frozen_network_does(state, scene):
-    layers = ("relu5_1", "relu3_3", "relu4_2", "relu5_3")
+def test_the_last_block_and_what_is_before_it_are_read_as_in_the_frozen_network(state, scene):
+    layers = ("relu5_1", "relu3_3", "relu4_2", "pool4", "relu5_3")
     frozen, late = (build(level, state, layers=layers).compute(*scene) for level in ("frozen", "late"))
     assert list(late.maps) == list(layers)
     for layer in layers:

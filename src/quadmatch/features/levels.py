@@ -82,7 +82,7 @@ class LateFeatures(FeatureExtractor):
     """The last block of convolutions, trained on the whole crop; read-outs of the layers before it are kept."""
 
     level = "late"
-    single = frozenset({"pool4"})
+    single = frozenset({"map"})
 
     def __init__(
         self, state: dict[str, Tensor], precision: Precision, size: int = 256, layers: Sequence[Layer] = READ_OUTS
@@ -97,11 +97,12 @@ class LateFeatures(FeatureExtractor):
         """The early read-outs at the keypoints, where these are, and the map that the last block begins with."""
         maps, padded = self.trunk.run(images, self.layers), pad_points(points, images.device)
         rows = {STORED.get(one, one): read_out(maps[one], padded, STRIDES[one]) for one in self.early}
-        return split_entries(rows, {"pool4": maps["pool4"]}, points, places=True)
+        entries = split_entries(rows, {"map": maps["pool4"]}, points)
+        return [entry | {"points": list_points(own)} for entry, own in zip(entries, points)]
 
     def read(self, arrays: Mapping[str, Tensor], present: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         """The last block on the maps, read out at the keypoints, beside what was kept."""
-        maps = self.precision.arrange(arrays["pool4"].float())
+        maps = self.precision.arrange(arrays["map"].float())
         with self.precision.casting(maps.device.type):
             activations = self.network(maps)
         present = present.to(maps.device)

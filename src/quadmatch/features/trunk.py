@@ -42,18 +42,12 @@ def pad_points(points: Sequence[Float[Tensor, "_ 2"]], device: torch.device) -> 
     return padded if padded.shape[1] else padded.new_zeros(len(points), 1, 2)
 
 
-def split_entries(
-    rows: Mapping[str, Tensor], once: Mapping[str, Tensor], points: Sequence[Tensor], *, places: bool = False
-) -> list[Entry]:
-    """One entry an object: its own keypoints of each tensor in `rows`, [B, K, …], and its part of each in `once`.
-
-    With `places` an entry also says where its keypoints are.
-    """
+def split_entries(rows: Mapping[str, Tensor], once: Mapping[str, Tensor], points: Sequence[Tensor]) -> list[Entry]:
+    """One entry an object: its own keypoints of each tensor in `rows`, [B, K, …], and its part of each in `once`."""
     many, single = ({part: _shrink(values) for part, values in one.items()} for one in (rows, once))
     return [
         {part: values[index, : len(own)] for part, values in many.items()}
         | {part: values[index] for part, values in single.items()}
-        | ({"points": list_points(own)} if places else {})
         for index, own in enumerate(points)
     ]
 
